@@ -42,15 +42,15 @@ def prepared(settings: Settings, tmp_path: Path) -> Iterator[Path]:
 def test_files_are_compressed_and_kept_for_ever(prepared: Path) -> None:
     delivery = Delivery(lambda request: None)
     static_files.prepare()
-    response = delivery(RequestFactory().get(static("js/session.js"), HTTP_ACCEPT_ENCODING="gzip"))
+    response = delivery(RequestFactory().get(static("js/pages/session.js"), HTTP_ACCEPT_ENCODING="gzip"))
     assert "immutable" in response["Cache-Control"]
     assert (response["Content-Encoding"], response["X-Content-Type-Options"]) == ("gzip", "nosniff")
-    assert gzip.decompress(response.content) == (prepared / "js/session.js").read_bytes()
+    assert gzip.decompress(response.content) == (prepared / "js/pages/session.js").read_bytes()
 
 
 def test_all_that_modules_import_is_where_they_look_for_it(prepared: Path) -> None:
     """What is fetched ahead is what the modules import, by the same address: nothing comes twice."""
-    for script in ("js/session.js", "js/home.js", "js/settings.js"):
+    for script in ("js/pages/session.js", "js/pages/home.js", "js/pages/settings.js"):
         for module in (script, *modules_of(script)):
             text = (prepared / module).read_text()
             for path in re.findall(r'(?:from |import |import\()"(\.[^"]+)"', text):
@@ -67,12 +67,14 @@ def test_each_page_gets_its_modules_in_one_file(prepared: Path) -> None:
         assert all("/vendor/" in address for address in re.findall('preload" href="([^"]*)"', page))
         for module in modules_of(f"js/{script}"):
             if module.startswith("js/"):
-                assert "$modules" in (prepared / Path(name).parent / Path(module).name).read_text()
+                assert (
+                    "$modules" in (prepared / static_files.folder_of(script) / module.removeprefix("js/")).read_text()
+                )
 
 
 def test_only_comments_are_left_out(prepared: Path) -> None:
     """All lines of code are there, those in template literals too."""
-    for path in [*SOURCE.glob("js/*.js"), *SOURCE.glob("css/*.css")]:
+    for path in [*SOURCE.glob("js/*/*.js"), *SOURCE.glob("css/*.css")]:
         text = path.read_text()
         comments = re.findall(r"^[ \t]*//.*|/\*.*?\*/", text, re.MULTILINE | re.DOTALL)
         told = {line.strip() for comment in comments for line in comment.splitlines()}
@@ -93,9 +95,9 @@ def test_one_file_has_all_styles_in_their_order(prepared: Path) -> None:
 
 
 def test_nothing_is_made_again_when_nothing_has_changed(prepared: Path) -> None:
-    before = (prepared / "js/session.js").stat().st_mtime_ns
+    before = (prepared / "js/pages/session.js").stat().st_mtime_ns
     static_files.prepare()
-    assert (prepared / "js/session.js").stat().st_mtime_ns == before
+    assert (prepared / "js/pages/session.js").stat().st_mtime_ns == before
 
 
 def test_pages_from_before_an_update_still_find_their_files(prepared: Path) -> None:
@@ -120,7 +122,7 @@ def test_what_others_are_at_work_on_holds_nobody_up(prepared: Path) -> None:
     static_files.prepare()
     assert delivery(RequestFactory().get(f"/static/{GOING}/a.js")) is None
     assert not any(".making" in url for url in delivery.files)
-    assert f"/static/{prepared.name}/js/session.js" in delivery.files
+    assert f"/static/{prepared.name}/js/pages/session.js" in delivery.files
     assert half.is_dir()
 
 
@@ -150,7 +152,7 @@ def test_a_version_that_was_taken_away_is_not_found(prepared: Path) -> None:
     delivery = Delivery(lambda request: None)
     static_files.prepare()
     shutil.rmtree(prepared)
-    assert delivery(RequestFactory().get(static("js/session.js"))).status_code == 404
+    assert delivery(RequestFactory().get(static("js/pages/session.js"))).status_code == 404
 
 
 def test_address_changes_with_any_content(prepared: Path, settings: Settings, tmp_path: Path) -> None:
@@ -177,7 +179,7 @@ def test_file_can_be_served_by_whitenoise_alone(prepared: Path, monkeypatch: pyt
     monkeypatch.setattr(whole_files, "SEND_WHOLE_FILES", False)
     delivery = Delivery(lambda request: None)
     static_files.prepare()
-    response = delivery(RequestFactory().get(static("js/session.js")))
+    response = delivery(RequestFactory().get(static("js/pages/session.js")))
     assert isinstance(response, FileResponse)
     with closing(response):
-        assert response.getvalue() == (prepared / "js/session.js").read_bytes()
+        assert response.getvalue() == (prepared / "js/pages/session.js").read_bytes()

@@ -31,7 +31,7 @@ from chat.overrides.whole_files import WholeFileMiddleware
 logger = logging.getLogger(__name__)
 
 # The pages' scripts, in js/.
-SCRIPTS = ("session.js", "home.js", "guest_home.js", "settings.js")
+SCRIPTS = ("pages/session.js", "pages/home.js", "pages/guest_home.js", "pages/settings.js")
 # Pages that were loaded before an update still ask for what they import late.
 KEPT_VERSIONS = 3
 # Making a version takes seconds; what has been in the making for so long, its process has left behind.
@@ -55,7 +55,7 @@ def is_prepared() -> bool:
 
 def bundled(script: str) -> str:
     """Name the file that has a page's script with all that it imports; "" where there is none."""
-    name = f"{folder_of(script)}/{Path(script).name}"
+    name = f"{folder_of(script)}/{script.removeprefix('js/')}"
     there = is_prepared() and (Path(settings.PREPARED_STATIC) / Storage.version / name).is_file()
     return name if there else ""
 
@@ -151,15 +151,16 @@ def _make(folder: Path, files: dict[str, Path]) -> None:
 
 def _bundle(folder: Path, script: str) -> None:
     """Put a page's modules into one file; where that cannot be done they stay as they are."""
-    modules = {path.name: path.read_text(encoding="utf-8") for path in (folder / "js").glob("*.js")}
+    source = folder / "js"
+    modules = {path.relative_to(source).as_posix(): path.read_text(encoding="utf-8") for path in source.glob("*/*.js")}
     try:
         made = bundle(script, modules)
     except CannotBundleError as error:
         logger.warning("The page's modules are delivered one by one: %s", error)
         return
     place = folder / folder_of(script)
-    place.mkdir()
     for name, text in made.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text, encoding="utf-8")
 
 

@@ -53,7 +53,7 @@ def script(name: str) -> SafeString:
     whole = bundled(name)
     imports = ((static(module),) for module in modules_of(name) if not whole or module.startswith("vendor/"))
     preloads = format_html_join("\n", '<link rel="modulepreload" href="{}">', imports)
-    early = format_html('<script src="{}"></script>', static("js/early.js"))
+    early = format_html('<script src="{}"></script>', static("js/pages/early.js"))
     return format_html('{}\n{}\n<script type="module" src="{}"></script>', early, preloads, static(whole or name))
 
 

@@ -29,7 +29,7 @@ _INLINE = "style-src 'unsafe-inline'; img-src data:; "
 @cache
 def _preview_script() -> SafeString:
     """Return the script of the preview's page, which loads nothing, not even from this server."""
-    script = Path(settings.BASE_DIR, "static/js/preview_frame.js").read_text(encoding="utf-8")
+    script = Path(settings.BASE_DIR, "static/js/pages/preview_frame.js").read_text(encoding="utf-8")
     return mark_safe(script)  # noqa: S308  # our own file
 
 

@@ -92,7 +92,7 @@ async def test_every_message_says_who_when_and_how_long(ana: Person, server: Ser
     )
     named = ana.messages.locator(".who:visible")
     await expect(named).to_have_text(["Admin", "one", "assistant"])
-    full = await ana.page.locator("time").first.get_attribute("title")
+    full = await ana.messages.locator("time").first.get_attribute("title")
     assert full is not None
     assert re.search(r"December 31, \d{4}", full)
 

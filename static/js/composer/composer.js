@@ -1,0 +1,194 @@
+// Writing and sending: what is on its way, and what came back (LIVE-04, UI-09).
+import { isIdle, setPart, showIdleAgain } from "../messages/frames.js";
+import { pendingOf, showPending } from "../messages/list.js";
+import { toEnd } from "../messages/scroll.js";
+import { ask, live, page } from "../messages/session.js";
+import { offer, on, TOUCH } from "../ui/commands.js";
+import { composing, field, fits, restore, sends, write } from "../ui/field.js";
+import { fill, words } from "../ui/i18n.js";
+import { notice, say, settle } from "../ui/notice.js";
+import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
+import * as dictation from "./dictation.js";
+import * as drafts from "./drafts.js";
+import * as history from "./history.js";
+import { Outbox } from "./unsent.js";
+import { connectDropping, connectUploads, giveFilesBack, hasFailed, isUploading, take } from "./uploads.js";
+
+// Tells the page, now and then, that somebody is writing a message: "parley:typing" on the document (LIVE-05).
+
+const EVERY = 3_000;
+let toldAt = -EVERY;
+
+/** Words that a script puts there are not typed, and a command is no message. */
+function connectTyping() {
+  field.addEventListener("input", (event) => {
+    if (!event.isTrusted || !field.value.trim() || field.value.startsWith("/")) return;
+    if (event.timeStamp - toldAt < EVERY) return;
+    toldAt = event.timeStamp;
+    document.dispatchEvent(new Event("parley:typing"));
+  });
+}
+
+// While the agent works: Stop, and what the composer says about it (RUN-07, UI-09).
+
+/** Asks the agent to stop. Harmless to repeat. */
+async function stop() {
+  if (isIdle()) return;
+  setPart("status", words.stopping);
+  say(words.stopping);
+  if (!(await ask({ type: "cancel" }))) showIdleAgain();
+}
+
+function connectWorking() {
+  on("stop", () => {
+    if (!TOUCH.matches) field.focus(); // the button is about to be disabled, and would lose the focus
+    stop();
+  });
+  offer({
+    id: "stop", label: words.stopTheAgent, icon: "circle-stop", keys: "Esc", slash: "stop", run: stop, can: () => !isIdle(),
+  });
+  new MutationObserver(tell).observe(page, { attributeFilter: ["data-status", "data-agent"] });
+  tell();
+}
+
+/** Escape in an empty field stops: with words in it, it is about them. */
+function stopped(event) {
+  if (event.key !== "Escape" || composing(event) || field.value || isIdle()) return false;
+  stop();
+  return true;
+}
+
+function tell() {
+  field.placeholder = isIdle() ? fill(field.dataset.idle, { name: page.dataset.agent }) : field.dataset.working;
+}
+
+const SLOW = 400; // an answer that takes longer than this is shown as being sent
+const form = document.getElementById("composer");
+
+export class Composer {
+  #outbox = new Outbox(`${page.dataset.viewerId}:${page.dataset.session}`);
+  #sent;
+  #suggested = "";
+  #waiting = false; // to be sent when the files are there
+
+  /** `sent` is called when a message goes out over an open connection. */
+  constructor(sent) {
+    this.#sent = sent;
+    form.addEventListener("submit", (event) => this.#submit(event));
+    field.addEventListener("keydown", keys);
+    field.addEventListener("input", () => this.#edited());
+    live.addEventListener("state", ({ detail }) => (form.dataset.connection = detail.state));
+    document.addEventListener("parley:uploads", () => this.#uploaded());
+    drafts.connect();
+    connectTyping();
+    connectWorking();
+    connectUploads();
+    connectDropping();
+    dictation.connect();
+    connectCompletion(commandSource, mentionSource);
+    grow();
+    if (!TOUCH.matches) field.focus(); // on a phone that would cover half the page with the keyboard
+    for (const entry of this.#outbox.pending()) showPending(entry);
+  }
+
+  /** Sends what has not been confirmed, in its order. Harmless to repeat: the key says it is the same message. */
+  resend() {
+    for (const entry of this.#outbox.pending()) this.#send(entry);
+  }
+
+  /** Puts back what waited too long to be said unasked; returns whether there was any. */
+  restoreStale() {
+    const stale = this.#outbox.takeStale();
+    for (const entry of stale) giveBack(entry);
+    return stale.length > 0;
+  }
+
+  /** The server has the message. What is shown as pending stays until the message itself is there. */
+  confirmed(key, arrived) {
+    this.#outbox.take(key);
+    const pending = pendingOf(key);
+    if (arrived || pending?.hidden) pending?.remove();
+    else setTimeout(() => pending?.remove(), 300);
+  }
+
+  refused(key) {
+    const entry = this.#outbox.take(key);
+    pendingOf(key)?.remove();
+    if (entry) giveBack(entry);
+  }
+
+  /** Nothing can be sent from this page any more; what is written can still be read and copied. */
+  close() {
+    field.readOnly = true;
+    for (const button of form.querySelectorAll("button")) button.disabled = true;
+  }
+
+  /** Writes words to begin with: in the place of those suggested before, never of somebody's own. */
+  suggest(words) {
+    if (field.value === this.#suggested) write("");
+    this.#suggested = words;
+    restore(words);
+    field.focus();
+  }
+
+  #edited() {
+    grow();
+    if (this.#waiting) this.#wait(false);
+  }
+
+  #submit(event) {
+    event.preventDefault();
+    if (field.readOnly || commanded(field.value) || !fits(field.value)) return;
+    if (hasFailed()) return notice(words.uploadsFailed, { about: "uploads" });
+    if (isUploading()) return this.#wait(true);
+    const text = said(field.value);
+    const files = take();
+    if (!text.trim() && !files.length) return;
+    const entry = this.#outbox.add(text, files);
+    if (text.trim()) history.remember(text);
+    write("");
+    showPending(entry, live.state === "connected" ? SLOW : 0);
+    this.#send(entry);
+    toEnd();
+    field.focus();
+  }
+
+  /** Sends by itself when the files are there, unless somebody goes on writing. */
+  #wait(waits) {
+    this.#waiting = waits;
+    form.querySelector(".send span").textContent = waits ? words.uploading : words.send;
+  }
+
+  #uploaded() {
+    const waited = this.#waiting;
+    if (!hasFailed()) settle("uploads");
+    if (isUploading()) return;
+    this.#wait(false);
+    if (waited && !hasFailed()) form.requestSubmit();
+  }
+
+  #send({ key, text, files = [] }) {
+    const attachments = files.map(({ id }) => id);
+    if (live.send({ type: "send", text, key, attachments, ref: `send:${key}` })) this.#sent();
+  }
+}
+
+/** Puts what was not said after all back where it was written. */
+export function giveBack({ text, files = [] }) {
+  if (text) restore(text);
+  if (files.length) giveFilesBack(files);
+}
+
+function keys(event) {
+  if (chosen(event)) event.stopPropagation();
+  else if (sends(event)) form.requestSubmit();
+  else if (!history.looked(event) && !stopped(event)) return;
+  event.preventDefault();
+}
+
+// Browsers without field-sizing grow the field here.
+function grow() {
+  if (CSS.supports("field-sizing", "content")) return;
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight}px`;
+}

@@ -1,0 +1,134 @@
+// A dialog with what was: versions of a text, or what was removed; followed live, and brought back from there.
+import { insist, restoreAttempt } from "../messages/retry.js";
+import { live } from "../messages/session.js";
+import { textAt, valueAt } from "../net/http.js";
+import { on } from "../ui/commands.js";
+import { words } from "../ui/i18n.js";
+import { notice, settle } from "../ui/notice.js";
+import { parse } from "../ui/patch.js";
+import { localise } from "../ui/time.js";
+import { toast } from "../ui/toast.js";
+
+const SOON = 150;
+const PROMPT = "system_prompt";
+let dialog = null;
+let address = "";
+let shown = "";
+let due = 0;
+
+/** Opens what is at an address below the session's own. */
+export async function show(path) {
+  const html = await textAt(location.pathname + path);
+  if (html === null) return notice(words.notLoaded);
+  settle();
+  dialog?.remove();
+  address = location.pathname + path;
+  shown = html;
+  dialog = parse(html).querySelector("dialog");
+  localise(dialog);
+  document.body.append(dialog);
+  dialog.addEventListener("close", closed, { once: true });
+  dialog.showModal();
+}
+
+function closed() {
+  clearTimeout(due);
+  const { of } = dialog.dataset;
+  dialog.remove();
+  dialog = null;
+  // What opened it may have been drawn anew.
+  if (document.activeElement === document.body) (document.getElementById(of) ?? document.getElementById("main")).focus({ preventScroll: true });
+}
+
+/** Shows what has come meanwhile; what somebody has opened in it closes, as it may be about something else now. */
+async function refresh() {
+  const mine = dialog;
+  const html = await textAt(address);
+  if (html === null || html === shown || mine !== dialog || !mine) return;
+  shown = html;
+  const fresh = parse(html).querySelector("dialog");
+  const hadFocus = bodyOf(mine).contains(document.activeElement);
+  mine.dataset.newest = fresh.dataset.newest;
+  localise(fresh);
+  bodyOf(mine).replaceChildren(...bodyOf(fresh).childNodes);
+  if (hadFocus) bodyOf(mine).focus({ preventScroll: true });
+}
+
+const bodyOf = (element) => element.querySelector(".dialog-body");
+
+/** A version in full, and what is there now; null when that could not be had, which is said. */
+async function version({ dataset: { id = dialog.dataset.of, at } }) {
+  const value = await valueAt(`${location.pathname}version?${new URLSearchParams({ id, at })}`);
+  if (!value) toast(words.notLoaded);
+  return value;
+}
+
+async function toggleWhole(button) {
+  const bar = button.parentElement;
+  const open = bar.parentElement.querySelector(":scope > .whole");
+  if (open) open.remove();
+  else {
+    const value = await version(button);
+    if (!value || !button.isConnected || bar.previousElementSibling?.matches(".whole")) return; // asked for twice
+    bar.before(wholeOf(value.text));
+  }
+  button.setAttribute("aria-expanded", String(!open));
+}
+
+function wholeOf(text) {
+  const element = Object.assign(document.createElement("pre"), { className: "whole", tabIndex: 0, textContent: text });
+  element.dir = "auto";
+  element.setAttribute("role", "region");
+  element.setAttribute("aria-label", words.versionWhole);
+  return element;
+}
+
+async function restoreVersion(button) {
+  const asked = dialog;
+  const { of } = asked.dataset;
+  const value = await version(button);
+  if (!value || asked !== dialog) return;
+  if (String(value.newest) !== asked.dataset.newest) return refused(words.justChanged);
+  const prompt = { type: "set_system_prompt", system_prompt: value.text, seen: value.now };
+  const command = of === PROMPT ? prompt : { type: "edit", id: of, text: value.text, revision: value.revision };
+  await insist(() => live.request(command), { label: words.stopAndRestore, tell: toast });
+}
+
+function refused(text) {
+  toast(text);
+  refresh();
+}
+
+function restoreRemoved({ dataset: { id } }) {
+  const deed = async () => {
+    await live.request({ type: "restore", id });
+    toast(words.messageRestored);
+  };
+  return insist(deed, { label: words.stopAndRestore, tell: toast });
+}
+
+async function older(button) {
+  const item = button.parentElement;
+  const html = await textAt(`${address}${address.includes("?") ? "&" : "?"}before=${button.dataset.before}`);
+  if (html === null) return toast(words.notLoaded);
+  const fresh = parse(html);
+  localise(fresh);
+  const first = fresh.querySelector("li");
+  if (!first) return item.remove();
+  item.replaceWith(fresh);
+  first.tabIndex = -1;
+  first.focus({ preventScroll: true });
+}
+
+export function connect() {
+  on("restore-attempt", (button) => restoreAttempt(button.dataset.id, toast));
+  on("version-whole", toggleWhole);
+  on("version-restore", restoreVersion);
+  on("restore-removed", restoreRemoved);
+  on("older-changes", older);
+  live.addEventListener("frame", ({ detail: { op } }) => {
+    if (!dialog || !["message", "remove", "session", "synced"].includes(op)) return;
+    clearTimeout(due);
+    due = setTimeout(refresh, SOON);
+  });
+}

@@ -1,0 +1,70 @@
+// A message's pictures, large, one at a time: arrows and swipes go on, Escape and a press beside the picture end it.
+import { fill, words } from "../ui/i18n.js";
+
+const SWIPE = 50;
+let pictures = []; // the links in the message, in their order
+let at = 0;
+let dialog = null;
+
+/** Shows the picture of a link, and lets its neighbours in the message follow. */
+export function show(link) {
+  pictures = [...link.closest(".pictures").querySelectorAll("a")];
+  dialog ??= build();
+  dialog.classList.toggle("alone", pictures.length < 2);
+  turnTo(pictures.indexOf(link));
+  dialog.showModal();
+}
+
+function build() {
+  const made = document.getElementById("lightbox-template").content.firstElementChild.cloneNode(true);
+  document.body.append(made);
+  made.addEventListener("keydown", onKey);
+  made.addEventListener("click", ({ target }) => {
+    const by = target.closest(".lightbox-go")?.dataset.by;
+    if (by) turnTo(at + Number(by));
+    else if (target.closest(".lightbox-close") || target.matches(".lightbox-stage")) made.close();
+  });
+  made.addEventListener("close", () => pictures[at]?.focus({ preventScroll: true }));
+  swipes(made.querySelector(".lightbox-stage"));
+  return made;
+}
+
+function onKey(event) {
+  const rtl = getComputedStyle(dialog).direction === "rtl" ? -1 : 1;
+  const by = { ArrowLeft: -rtl, ArrowRight: rtl }[event.key];
+  const to = { Home: 0, End: pictures.length - 1 }[event.key] ?? (by ? at + by : null);
+  if (to === null) return;
+  event.preventDefault();
+  turnTo(to);
+}
+
+function turnTo(index) {
+  at = (index + pictures.length) % pictures.length;
+  const thumb = pictures[at].querySelector("img");
+  const image = dialog.querySelector(".lightbox-stage img");
+  image.alt = thumb.alt;
+  image.src = thumb.src; // at once, until the large one has come
+  dialog.querySelector(".lightbox-name").textContent = thumb.alt;
+  dialog.querySelector(".lightbox-whole").href = pictures[at].href;
+  dialog.querySelector(".lightbox-count").textContent = fill(words.found, { index: at + 1, count: pictures.length });
+  enlarge(image, pictures[at]);
+}
+
+async function enlarge(image, link) {
+  const large = new Image();
+  large.src = link.href;
+  image.dataset.loading = "";
+  await large.decode().catch(() => {}); // the thumbnail stays
+  if (pictures[at] !== link) return;
+  delete image.dataset.loading;
+  if (large.naturalWidth) image.src = large.src;
+}
+
+function swipes(stage) {
+  let from = null;
+  stage.addEventListener("touchstart", ({ touches }) => { from = touches.length === 1 ? touches[0].clientX : null; }, { passive: true });
+  stage.addEventListener("touchend", ({ changedTouches }) => {
+    const by = from === null ? 0 : changedTouches[0].clientX - from;
+    if (Math.abs(by) > SWIPE && pictures.length > 1) turnTo(at - Math.sign(by) * (getComputedStyle(stage).direction === "rtl" ? -1 : 1));
+  });
+}

@@ -1,0 +1,64 @@
+// The preview of HTML or SVG from an answer: beside the conversation, in a frame that reaches neither the page nor a network.
+import { isBehind } from "../ui/commands.js";
+
+const ADDRESS = "/frames/preview";
+const PHONE = matchMedia("(width < 760px)"); // panel.css says the same
+const page = document.getElementById("main");
+const panel = document.getElementById("panel");
+let side = null;
+let opener = null;
+let wayBack = null;
+
+/** Shows the code of a block as what it makes. */
+export function open(button) {
+  side ??= build();
+  opener = button;
+  const code = button.closest(".code").querySelector("pre").textContent;
+  const frame = document.createElement("iframe");
+  frame.title = side.querySelector("h2").textContent;
+  frame.sandbox = "allow-scripts";
+  frame.referrerPolicy = "no-referrer";
+  frame.addEventListener("load", () => frame.contentWindow.postMessage(code, "*"), { once: true });
+  frame.src = ADDRESS;
+  side.querySelector("iframe")?.remove();
+  side.append(frame);
+  side.hidden = false;
+  isolate();
+  side.focus({ preventScroll: true });
+}
+
+function build() {
+  const made = document.getElementById("preview-template").content.firstElementChild.cloneNode(true);
+  panel.after(made);
+  made.querySelector("button").addEventListener("click", close);
+  made.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.defaultPrevented || isBehind()) return;
+    event.preventDefault();
+    close();
+  });
+  addEventListener("message", ({ source, data }) => {
+    if (data === "close" && source && source === made.querySelector("iframe")?.contentWindow) close();
+  });
+  PHONE.addEventListener("change", isolate);
+  return made;
+}
+
+function close() {
+  if (side.hidden) return;
+  const lost = document.activeElement === document.body || side.contains(document.activeElement);
+  side.hidden = true;
+  side.querySelector("iframe").remove(); // whatever runs in it ends
+  isolate();
+  if (lost) (opener.isConnected ? opener : page).focus({ preventScroll: true });
+}
+
+/** It covers the panel, and on phones everything; a phone's button that leads back closes it. */
+function isolate() {
+  panel.inert = !side.hidden;
+  page.inert = PHONE.matches && (!side.hidden || !panel.hidden);
+  wayBack?.destroy();
+  wayBack = null;
+  if (side.hidden || !PHONE.matches || !globalThis.CloseWatcher) return;
+  wayBack = new CloseWatcher();
+  wayBack.onclose = close;
+}

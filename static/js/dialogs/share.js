@@ -1,0 +1,67 @@
+// The share dialog while it is open: it follows who comes and goes, and finds people by name.
+import htmx from "../../vendor/htmx/htmx.esm.min.js";
+import { post } from "../net/http.js";
+import { dress } from "../ui/faces.js";
+import { fill, words } from "../ui/i18n.js";
+import { toast } from "../ui/toast.js";
+
+const EVERY = 4000;
+
+/** Keeps the list of people in the dialog up to date until it closes. */
+export function follow(dialog) {
+  const timer = setInterval(() => {
+    const people = dialog.querySelector("#share-people");
+    if (people && !document.hidden && !people.contains(document.activeElement)) htmx.trigger(people, "refresh");
+  }, EVERY);
+  let sent = null; // the form whose answer is on its way
+  const drawn = ({ detail }) => {
+    dress(dialog);
+    if (detail.ctx.request?.method.toUpperCase() !== "POST") return; // a frame of the session is swapped in, too
+    if (sent?.dataset.removes && detail.ctx.response.status === 200) offerUndo(dialog, sent);
+    sent = null;
+    land(dialog);
+  };
+  const sending = ({ target }) => (sent = target.closest("form"));
+  dialog.addEventListener("submit", sending);
+  dialog.addEventListener("change", sending);
+  dialog.addEventListener("input", find);
+  document.addEventListener("htmx:after:swap", drawn);
+  const stop = () => {
+    clearInterval(timer);
+    document.removeEventListener("htmx:after:swap", drawn);
+    dialog.removeEventListener("input", find);
+    dialog.removeEventListener("submit", sending);
+    dialog.removeEventListener("change", sending);
+  };
+  dialog.addEventListener("close", stop, { once: true });
+}
+
+/** A member who was removed comes back with the same role; a guest needs a new invitation, and was asked about. */
+function offerUndo(dialog, form) {
+  const { removes: name, role, again } = form.dataset;
+  const user = form.elements.user.value;
+  const undo = async () => {
+    try {
+      await post(again, { user, role }, words.notDone);
+      htmx.trigger(dialog.querySelector("#share-people"), "refresh");
+    } catch (error) {
+      toast(error.message);
+    }
+  };
+  toast(fill(words.personRemoved, { name }), { action: again ? { label: words.undo, run: undo } : null });
+}
+
+/** What was pressed may be gone with what it did: whoever pressed it goes on at what came of it. */
+function land(dialog) {
+  const link = dialog.querySelector("#invite-link");
+  if (!link && dialog.contains(document.activeElement)) return;
+  (link ?? dialog.querySelector(".dialog-body")).focus();
+  link?.select();
+}
+
+function find({ target }) {
+  if (!target.matches("[data-find]")) return;
+  const wanted = target.value.toLowerCase();
+  const list = document.getElementById(target.dataset.find);
+  for (const row of list.children) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+}

@@ -1,0 +1,35 @@
+// Sessions as files: exporting the one that is open, importing others.
+import { textAt } from "../net/http.js";
+import { offer, on } from "../ui/commands.js";
+import { words } from "../ui/i18n.js";
+import { late } from "../ui/late.js";
+import { toast } from "../ui/toast.js";
+
+// A dialog that comes from the server when it is wanted, and goes when it is closed.
+
+/** Opens what is at an address; resolves to the dialog, or to null when it did not come, or one is open already. */
+export async function open(address) {
+  const html = await textAt(address, { headers: { "HX-Request": "true" } });
+  if (html === null) toast(words.notLoaded);
+  if (html === null || document.querySelector("dialog:modal")) return null;
+  const place = document.createElement("div");
+  place.innerHTML = html; // our own template
+  const dialog = place.firstElementChild;
+  document.body.append(dialog);
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
+  dialog.querySelector("[download]")?.closest(".dialog-body").addEventListener("click", ({ target }) => target.closest("[download]") && dialog.close());
+  dialog.showModal();
+  return dialog;
+}
+
+const main = document.getElementById("main");
+
+const openExport = () => open(`/sessions/${main.dataset.session}/export`);
+const openImport = async () => (await late(() => import("./import.js")))?.open();
+
+export function connect() {
+  on("import", openImport);
+  if (main.dataset.session) offer({ id: "export", label: words.exportSession, icon: "download", words: "JSON Markdown", slash: "export", run: openExport });
+  offer({ id: "import", label: words.importSessions, icon: "upload", words: "ChatGPT Claude JSON ZIP", slash: "import", run: openImport, can: () => document.getElementById("rail-new") !== null });
+}

@@ -1,0 +1,171 @@
+// What can be done with a message, as one list: for its toolbar, its menu and its keys (UI-11).
+import { textAt } from "../net/http.js";
+import { copyWords } from "../ui/clipboard.js";
+import { offer, on, TOUCH } from "../ui/commands.js";
+import { words } from "../ui/i18n.js";
+import { late } from "../ui/late.js";
+import { openMenu } from "../ui/menu.js";
+import { notice, settle } from "../ui/notice.js";
+import { close, swallowClick, unlessOvertaken } from "../ui/popover.js";
+import { toast } from "../ui/toast.js";
+import { isOver, lastMessage, nextMessage } from "./list.js";
+import { insist, retry, runTools, stopFirst } from "./retry.js";
+import { canEdit, isGuest, live, mayEdit, page } from "./session.js";
+
+// The ways to what was: the history of a message and of the system prompt, and what was removed. The rest comes late.
+
+/** Shows who made what of a message, or of the system prompt. */
+async function showHistory(of) {
+  close();
+  (await unlessOvertaken(late(() => import("../dialogs/history.js"))))?.show(`history?id=${of}`);
+}
+
+async function showRemoved() {
+  (await late(() => import("../dialogs/history.js")))?.show("removed");
+}
+
+function connectPast() {
+  on("history", (button) => showHistory(button.dataset.of ?? button.closest("article").id));
+  offer({ id: "removed", label: words.removedMessages, words: words.removedWords, icon: "archive-restore", slash: "removed", run: showRemoved, can: () => canEdit });
+}
+
+// A copy of the whole session to go on with in another way; from a message its own menu does it.
+
+function last() {
+  let message = lastMessage();
+  while (message && !isOver(message)) message = nextMessage(message, "previous");
+  return message;
+}
+
+function connectForking() {
+  offer({ id: "fork", label: words.forkSession, icon: "git-fork", slash: "fork", run: () => fork(last()), can: () => !isGuest && last() !== null });
+}
+
+const isText = (message) => message.matches(".user, .assistant");
+const mayChange = (message) => canEdit && page.dataset.archived === "no" && isOver(message);
+const isExcluded = (message) => message.classList.contains("excluded");
+const FOR_ALL = ["copy", "source", "link", "fork", "history", "details"];
+const separator = { separator: true };
+
+// {name, label, icon, key, can, run}; those without a key are in the menu only. What has a `stopping` label as well is
+// never done while the agent works: the menu, which says so, stops it first. `keyIs` limits for which messages a key is.
+const ACTIONS = [
+  { name: "copy", label: () => words.actionCopy, icon: "copy", key: "c", can: () => true, run: copy },
+  { name: "select", label: () => words.actionSelect, icon: "text-select", can: () => TOUCH.matches, run: select },
+  { name: "source", label: labelOfSource, icon: "code", key: "s", can: (message) => !message.matches(".error, .tool_group"), run: toggleSource },
+  { name: "link", label: () => words.actionLink, icon: "link", key: "l", can: () => true, run: copyLink },
+  separator,
+  { name: "edit", label: (message) => (!message || mayEdit(message) ? words.actionEdit : words.actionSuggest), icon: "pencil", key: "e", can: (message) => mayChange(message) && isText(message), run: edit },
+  { name: "retry", label: (message) => (message ? words.actionRetry : words.lastRetry), stopping: () => words.stopAndRetry, icon: "rotate-ccw", key: "r", keyIs: (message) => message === lastMessage(), can: mayChange, run: (message, _anchor, how) => retry(message, how) },
+  { name: "run-tools", label: () => words.actionRunTools, stopping: () => words.stopAndRunTools, icon: "play", can: (message) => mayChange(message) && message.matches(".tool_group"), run: (message, _anchor, how) => runTools(message, how) },
+  { name: "fork", label: () => words.actionFork, icon: "git-fork", key: "f", can: (message) => !isGuest && isOver(message), run: fork },
+  { name: "exclude", label: () => words.actionExclude, icon: "eye-off", key: "x", can: (message) => mayChange(message) && !message.matches(".error") && !isExcluded(message), run: (message) => asked({ type: "exclude", id: message.id }) },
+  { name: "include", label: () => words.actionInclude, icon: "eye", key: "x", can: (message) => mayChange(message) && isExcluded(message), run: (message) => asked({ type: "include", id: message.id }) },
+  separator,
+  { name: "history", label: () => words.actionHistory, icon: "history", key: "h", can: isOver, run: ({ id }) => showHistory(id) },
+  { name: "details", label: () => words.actionDetails, icon: "info", key: "d", can: () => true, run: showDetails },
+  { name: "delete", label: () => words.actionDelete, stopping: () => words.stopAndDelete, icon: "trash-2", key: "Delete", danger: true, can: (message) => mayChange(message) && mayEdit(message), run: remove },
+];
+
+/** The actions that make sense for a message now. */
+export const actionsFor = (message) => ACTIONS.filter((action) => !action.separator && action.can(message));
+
+/** What keys do with the message that has the focus: {label, keys}. */
+export function keysOfMessages() {
+  const known = ACTIONS.filter(({ key, name }) => key && (canEdit || FOR_ALL.includes(name)) && !(isGuest && name === "fork"));
+  return known.map(({ label, key }) => ({ label: label(), keys: shown(key) }));
+}
+
+/** Does an action by its name or key, if it makes sense; whether it did. */
+export function act(message, wanted, anchor = message) {
+  const isMeant = ({ name, key, keyIs }) => name === wanted || (key === wanted && (keyIs?.(message) ?? true));
+  const action = actionsFor(message).find(isMeant);
+  action?.run(message, anchor);
+  return Boolean(action);
+}
+
+/** Opens the menu of a message beside an element; `byPress`: by a finger that must not press what comes up under it. */
+export function openFor(message, anchor, { byPress = false } = {}) {
+  if (byPress) swallowClick();
+  const possible = ACTIONS.filter((action) => action.separator || action.can(message));
+  const items = possible.filter((action, index) => !action.separator || !(possible[index + 1] ?? separator).separator);
+  openMenu(anchor, items.map((action) => itemOf(action, message, anchor)), { label: words.actions });
+}
+
+function itemOf(action, message, anchor) {
+  if (action.separator) return action;
+  const { icon, danger } = action;
+  const key = (action.keyIs?.(message) ?? true) ? action.key ?? "" : "";
+  const stops = action.stopping && page.dataset.status !== "idle";
+  const label = stops ? action.stopping() : action.label(message);
+  return { label, icon, danger, keys: shown(key), run: () => action.run(message, anchor, stops ? stopFirst : insist) };
+}
+
+const shown = (key) => (key.length === 1 ? key.toUpperCase() : key.slice(0, 3));
+
+/** Text of the server's making: a message is copied to the letter, whatever the page shows of it (MSG-12). */
+export function sourceOf(message) {
+  return textAt(`${location.pathname}source?id=${message.id}`);
+}
+
+/** The Markdown of a message with links to its files. */
+export function wholeOf(message) {
+  return textAt(`${location.pathname}source?id=${message.id}&files=yes`);
+}
+
+export async function copy(message) {
+  const text = await wholeOf(message);
+  if (text === null) notice(words.notLoaded);
+  else await put(text, words.messageCopied);
+}
+
+function copyLink(message) {
+  return put(`${location.origin}${location.pathname}#${message.id}`, words.linkCopied);
+}
+
+async function put(text, done) {
+  if (!(await copyWords(text))) return notice(words.notCopied);
+  settle();
+  toast(done);
+}
+
+function select(message) {
+  message.dataset.selectable = "";
+  getSelection().selectAllChildren(message.querySelector("[data-body], .plain, .column"));
+}
+
+async function toggleSource(message) {
+  (await late(() => import("./details.js")))?.toggle(message);
+}
+
+function labelOfSource(message) {
+  return message?.querySelector(":scope > .source") ? words.actionSourceOff : words.actionSource;
+}
+
+export async function edit(message) {
+  (await late(() => import("./edit.js")))?.edit(message);
+}
+
+async function showDetails(message, anchor) {
+  (await unlessOvertaken(late(() => import("./details.js"))))?.show(message, anchor);
+}
+
+export function fork({ id }) {
+  return insist(async () => location.assign((await live.request({ type: "fork", id })).url));
+}
+
+const asked = (command) => insist(() => live.request(command));
+
+function remove({ id }, _anchor, how = insist) {
+  const undo = { label: words.undo, run: () => asked({ type: "restore", id }) };
+  const deed = async () => {
+    await live.request({ type: "remove", id });
+    toast(words.messageDeleted, { action: undo });
+  };
+  return how(deed, { label: words.stopAndDelete });
+}
+
+export function connect() {
+  connectPast();
+  connectForking();
+}

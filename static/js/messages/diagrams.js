@@ -1,0 +1,107 @@
+// Diagrams: a finished mermaid block near the screen is drawn in a frame of its own, with its code a button away.
+import { on } from "../ui/commands.js";
+import { fill, words } from "../ui/i18n.js";
+
+const ADDRESS = "/frames/diagram";
+const SOON = 300;
+const TALLEST = 2000;
+const LONGEST_ERROR = 200;
+const root = document.documentElement;
+const list = document.getElementById("messages");
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const drawings = new Map(); // by block: its frame, and the code that this shows
+const near = new IntersectionObserver(approached, { root: document.getElementById("log"), rootMargin: "400px 0px" });
+let due = 0;
+
+export function connect() {
+  on("show-diagram", (button) => show(button.closest(".code"), "diagram"));
+  on("show-code", (button) => show(button.closest(".code"), "code"));
+  look();
+  new MutationObserver(() => (due ||= setTimeout(look, SOON))).observe(list, { childList: true, subtree: true });
+  new MutationObserver(drawAgain).observe(root, { attributeFilter: ["data-theme"] });
+  dark.addEventListener("change", drawAgain);
+  addEventListener("message", heard);
+}
+
+/** Finds new diagrams, and those whose code is another one now. */
+function look() {
+  due = 0;
+  for (const [block, { code }] of drawings) if (!block.isConnected || codeOf(block) !== code) forget(block);
+  for (const button of list.querySelectorAll("[data-action=show-diagram]")) {
+    const block = button.closest(".code");
+    if (!drawings.has(block)) near.observe(block);
+  }
+}
+
+const codeOf = (block) => (block.querySelector("[data-action=show-diagram]") ? block.querySelector("pre").textContent : null);
+
+function approached(entries) {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting) continue;
+    near.unobserve(target);
+    if (!drawings.has(target) && target.isConnected) open(target);
+  }
+}
+
+function open(block) {
+  const frame = document.createElement("iframe");
+  frame.className = "diagram";
+  frame.dataset.own = "";
+  frame.title = document.getElementById("w-diagram").textContent;
+  frame.sandbox = "allow-scripts";
+  frame.referrerPolicy = "no-referrer";
+  frame.src = ADDRESS;
+  drawings.set(block, { frame, code: codeOf(block) });
+  frame.addEventListener("load", () => send(drawings.get(block)));
+  block.append(frame);
+}
+
+function forget(block) {
+  drawings.get(block).frame.remove();
+  drawings.delete(block);
+  block.querySelector(".diagram-error")?.remove();
+  delete block.dataset.shows;
+}
+
+const send = (drawing) => drawing?.frame.contentWindow?.postMessage({ code: drawing.code, dark: isDark() }, "*");
+
+function drawAgain() {
+  for (const drawing of drawings.values()) send(drawing);
+}
+
+function isDark() {
+  const scheme = getComputedStyle(root).colorScheme;
+  return scheme === "dark" || (scheme.includes("dark") && dark.matches);
+}
+
+/** What a frame reports is not to be trusted: a number within limits, or some text. */
+function heard({ source, data }) {
+  const [block] = [...drawings].find(([, { frame }]) => frame.contentWindow === source) ?? [];
+  if (!block || typeof data !== "object" || data === null) return;
+  if (Number.isFinite(data.height)) grow(block, data.height);
+  else fail(block, data.missing ? words.diagramNotLoaded : fill(words.diagramFailed, { error: String(data.error).slice(0, LONGEST_ERROR) }));
+}
+
+function grow(block, height) {
+  const { frame } = drawings.get(block);
+  frame.style.blockSize = `${Math.min(Math.max(height, 40), TALLEST)}px`;
+  frame.dataset.drawn = "";
+  if (!block.dataset.shows) show(block, "diagram");
+}
+
+function fail(block, reason) {
+  const line = document.createElement("p");
+  line.className = "diagram-error";
+  line.dataset.own = "";
+  line.dir = "auto";
+  line.textContent = reason;
+  drawings.get(block).frame.remove();
+  delete block.dataset.shows;
+  block.querySelector(".diagram-error")?.remove();
+  block.append(line);
+}
+
+function show(block, what) {
+  block.dataset.shows = what;
+  for (const button of block.querySelectorAll(".show")) button.ariaPressed = String(button.dataset.action === `show-${what}`);
+}

@@ -1,0 +1,179 @@
+// Frames on their way into the page: drawn together once per animation frame, in their order.
+import { fill, words } from "../ui/i18n.js";
+import { announce, over, say } from "../ui/notice.js";
+import { parse, patchChildren } from "../ui/patch.js";
+import { showInTab } from "../ui/tab.js";
+import { adopt, isOver, remove, upsert } from "./list.js";
+import { keepPlace } from "./scroll.js";
+import { page } from "./session.js";
+import { Streams } from "./stream.js";
+
+// Messages whose places have changed because others before them were taken out or put back.
+
+/** Moves all messages from a place on; not those that were read from the rows after that had happened. */
+function shift({ from, by, revision }) {
+  for (const element of document.querySelectorAll("#messages > [data-sequence]")) {
+    const place = Number(element.dataset.sequence);
+    if (place < from || Number(element.dataset.revision) >= revision) continue;
+    element.dataset.sequence = place + by;
+    element.dataset.revision = revision;
+  }
+}
+
+// Messages that were left out of what the model is sent, or taken in again, many at once.
+
+const SAID = ".user, .assistant, .reasoning, .tool_group, .note";
+
+/** Marks what stands in these places; not what was read from the rows after that had happened. */
+function include({ included, places, mark, revision }) {
+  for (const element of document.querySelectorAll("#messages > [data-sequence]")) {
+    const place = Number(element.dataset.sequence);
+    if (!places.some(([first, last]) => first <= place && place <= last) || !element.matches(SAID)) continue;
+    if (element.classList.contains("excluded") !== included || Number(element.dataset.revision) >= revision) continue;
+    element.classList.toggle("excluded", !included);
+    element.dataset.revision = revision;
+    if (included) element.querySelector(".left-out")?.remove();
+    else (element.querySelector(".meta") ?? element).prepend(parse(mark));
+  }
+}
+
+// The parts of the page that tell of the session itself: title, model, status, figures.
+
+const stop = document.querySelector("[data-action=stop]");
+
+/** Puts HTML into every place of that name. */
+export function setPart(name, html) {
+  for (const part of document.querySelectorAll(`[data-part="${CSS.escape(name)}"]`)) patchChildren(part, parse(html));
+  if (name === "title") showInTab();
+  if (name === "agent") showAgent();
+}
+
+function setParts(parts) {
+  for (const [name, html] of Object.entries(parts)) setPart(name, html);
+}
+
+/** Who is spoken to, where it is said: there is nothing to say of an agent that is the only one. */
+function showAgent() {
+  const title = page.querySelector("[data-part=agent] bdi")?.textContent;
+  if (title) page.dataset.agent = title;
+}
+
+/** What the agent does now, by the server's word. */
+function setStatus(status) {
+  const turned = (page.dataset.status === "idle") !== (status === "idle");
+  page.dataset.status = status;
+  if (stop) stop.disabled = status === "idle";
+  if (status === "idle") over("agent");
+  if (turned && status !== "idle") say(fill(words.isThinking, { name: page.dataset.agent || words.assistant }));
+  if (turned) document.dispatchEvent(new CustomEvent("parley:rail", { detail: { now: true } }));
+}
+
+export const isIdle = () => page.dataset.status === "idle";
+
+/** At once on send; the server's own word follows (UI-07). */
+export function showThinking() {
+  if (isIdle()) setPart("status", document.getElementById("thinking").innerHTML);
+}
+
+/** Nothing came of what was asked for. */
+export function showIdleAgain() {
+  if (isIdle()) setPart("status", "");
+}
+
+export class Inbox {
+  #frames = [];
+  #due = 0;
+  #streams = new Streams();
+  #missing;
+  #overtaken;
+  #queue;
+
+  /**
+   * `missing` is called when frames are lacking; `overtaken` with what a sender was making of a message just delivered.
+   * `queue` has the functions of queue.js that are asked before a message of the queue goes.
+   */
+  constructor({ missing, overtaken, queue }) {
+    this.#missing = missing;
+    this.#overtaken = overtaken;
+    this.#queue = queue;
+    document.addEventListener("visibilitychange", () => this.flush());
+    document.addEventListener("htmx:after:settle", ({ detail }) => {
+      const isOlder = detail.task.target.id === "messages";
+      if (isOlder) adopt(detail.newContent.filter((node) => node.nodeType === Node.ELEMENT_NODE));
+    });
+  }
+
+  put(frame) {
+    this.#frames.push(frame);
+    // Hidden pages get no animation frames.
+    this.#due ||= document.hidden ? setTimeout(() => this.flush(), 250) : requestAnimationFrame(() => this.flush());
+  }
+
+  /** What this page has of each streaming message. */
+  have() {
+    this.flush();
+    return this.#streams.have();
+  }
+
+  flush() {
+    this.#due = 0;
+    if (!this.#frames.length) return;
+    for (const frame of this.#frames.splice(0)) this.#apply(frame);
+    this.#streams.flush();
+    keepPlace();
+  }
+
+  #apply(frame) {
+    switch (frame.op) {
+      case "snap":
+      case "delta":
+        if (!this.#streams.apply(frame)) this.#missing();
+        break;
+      case "message":
+        this.#show(frame);
+        break;
+      case "remove":
+        this.#streams.forget(frame.id);
+        this.#queue.removed(document.getElementById(frame.id));
+        remove(frame.id);
+        break;
+      case "shift":
+        shift(frame);
+        break;
+      case "context":
+        include(frame);
+        break;
+      case "session":
+        setParts(frame.parts);
+        setStatus(frame.status);
+        page.dataset.archived = frame.archived ? "yes" : "no";
+        break;
+      case "status":
+        setPart("status", frame.html);
+        setStatus(frame.status);
+        break;
+      case "usage":
+        setPart("usage", frame.html);
+        break;
+      case "cancelled":
+        say(words.stopped);
+        break;
+      case "synced":
+        if (frame.streaming.some((id) => document.getElementById(id) && !this.#streams.knows(id))) this.#missing();
+        break;
+    }
+  }
+
+  #show(frame) {
+    const before = document.getElementById(frame.id);
+    const wasOver = before !== null && isOver(before);
+    const unsaved = frame.sequence === null ? "" : this.#queue.unsaved(before);
+    const element = upsert(frame);
+    if (element && isOver(element)) {
+      this.#streams.forget(frame.id);
+      if (!wasOver) announce(element);
+    }
+    const delivered = element?.querySelector(".plain")?.textContent;
+    if (unsaved && unsaved !== delivered) this.#overtaken(unsaved);
+  }
+}

@@ -1,0 +1,271 @@
+// The list of messages and the queue: putting a message where it belongs, and what only the browser knows of it.
+import { dress } from "../ui/faces.js";
+import { words } from "../ui/i18n.js";
+import { parse, patchElement } from "../ui/patch.js";
+import { formatter, localise } from "../ui/time.js";
+import { fold } from "./tool_runs.js";
+
+// Where the list begins and ends while it lacks older or newer messages.
+
+const CAN_BE = { older: "before", newer: "after" };
+
+/** Whether older messages have yet to be loaded, or "newer" ones. */
+export const lacks = (id) => Boolean(document.getElementById(id).dataset[CAN_BE[id]]);
+
+/** Says whether an older page has yet to bring this sequence number. */
+const isBefore = (sequence) => sequence !== null && lacks("older") && sequence < (placeAt("older") ?? Infinity);
+
+/** Says whether a newer page has yet to bring this sequence number. */
+const isAfter = (sequence) => sequence !== null && lacks("newer") && sequence > (placeAt("newer") ?? 0);
+
+/** What to ask for to have more: places move, and an end knows only where it was when it was drawn. */
+export function beyond(id) {
+  const place = placeAt(id);
+  return place === undefined ? {} : { [CAN_BE[id]]: place };
+}
+
+function placeAt(id) {
+  let message = id === "older" ? list.firstElementChild : list.lastElementChild;
+  while (message && !message.dataset.sequence) message = id === "older" ? message.nextElementSibling : message.previousElementSibling;
+  return message ? Number(message.dataset.sequence) : undefined;
+}
+
+// Messages on their way, shown above the composer until the server has them (LIVE-04).
+
+export const pendingOf = (key) => queue.querySelector(`[data-key="${CSS.escape(key)}"]`);
+
+/** A message of this viewer has come, before the answer to the command that sent it: it is not shown twice. */
+export function arrived(message) {
+  const said = message.querySelector(".queued-text, .plain")?.textContent.trim();
+  const isIt = (pending) => pending.querySelector(".queued-text").textContent.trim() === said;
+  [...queue.querySelectorAll(".pending")].find(isIt)?.remove();
+}
+
+/** Shows an entry of the outbox, at once or after a while. */
+export function showPending({ key, text, files = [] }, after = 0) {
+  const element = document.getElementById("pending").content.firstElementChild.cloneNode(true);
+  element.dataset.key = key;
+  element.querySelector(".queued-text").textContent = text || files.map(({ name }) => name).join(", ");
+  element.hidden = after > 0;
+  queue.append(element);
+  if (after) setTimeout(() => (element.hidden = false), after);
+}
+
+// Lines between the days of a session, by the reader's own midnight.
+
+const A_DAY = 86_400_000;
+const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
+
+/** Notes on a message the day it is of. */
+export function note(element) {
+  const time = element.querySelector("time[datetime]");
+  const date = time && new Date(time.dateTime);
+  if (date && !Number.isNaN(date.getTime())) element.dataset.day = new Date(date).setHours(0, 0, 0, 0);
+}
+
+/** Puts a day's line before a message that begins it, and takes it away from one that does not. */
+export function mark(element) {
+  if (!element?.dataset.day) return;
+  const line = lineBefore(element);
+  let before = (line ?? element).previousElementSibling;
+  while (before && !before.dataset.sequence) before = dropped(before);
+  while (before && !before.dataset.day) before = before.previousElementSibling;
+  if (before?.dataset.day === element.dataset.day) line?.remove();
+  else if (line) say(line, element.dataset.day);
+  else element.before(say(document.createElement("h2"), element.dataset.day));
+}
+
+/** Takes away a line that no message stands below any more. */
+function unmark(list) {
+  for (const line of list.querySelectorAll(":scope > .day")) {
+    if (!line.nextElementSibling?.dataset.sequence) line.remove();
+  }
+}
+
+/** After midnight "Today" is "Yesterday"; `whole` dates are for paper, which is read on any day. */
+export function renew(list, { whole = false } = {}) {
+  for (const line of list.querySelectorAll(":scope > .day")) {
+    say(line, line.dataset.of);
+    if (whole) line.firstElementChild.textContent = formatter({ dateStyle: "full" }).format(Number(line.dataset.of));
+  }
+}
+
+const lineBefore = (element) => (element.previousElementSibling?.className === "day" ? element.previousElementSibling : null);
+
+function dropped(line) {
+  const before = line.previousElementSibling;
+  line.remove();
+  return before;
+}
+
+function say(line, day) {
+  line.className = "day";
+  line.dataset.of = day;
+  if (!line.firstElementChild) line.append(button());
+  line.firstElementChild.textContent = named(Number(day));
+  return line;
+}
+
+/** Opens the box of jump.js. */
+function button() {
+  const element = Object.assign(document.createElement("button"), { type: "button", title: words.jump });
+  element.dataset.action = "jump";
+  element.setAttribute("aria-haspopup", "dialog");
+  return element;
+}
+
+function named(day) {
+  const today = new Date().setHours(0, 0, 0, 0);
+  const ago = Math.round((today - day) / A_DAY);
+  if (ago === 0 || ago === 1) return capital(relative.format(-ago, "day"));
+  if (ago > 1 && ago < 7) return capital(formatter({ weekday: "long" }).format(day));
+  const isThisYear = new Date(day).getFullYear() === new Date().getFullYear();
+  const year = isThisYear ? {} : { year: "numeric" };
+  return capital(formatter({ weekday: "long", day: "numeric", month: "long", ...year }).format(day));
+}
+
+const capital = (text) => text.charAt(0).toLocaleUpperCase() + text.slice(1);
+
+const page = document.getElementById("main");
+const list = document.getElementById("messages");
+const queue = document.getElementById("queue");
+
+/** Puts a message in, or brings the one that is there up to date. Returns its element, null when nothing is drawn. */
+export function upsert(frame) {
+  const { id, sequence, html } = frame;
+  const old = document.getElementById(id);
+  const fresh = parse(html).firstElementChild;
+  const isElsewhere = old?.parentElement !== list && (isBefore(sequence) || isAfter(sequence));
+  if (!fresh || isElsewhere) {
+    remove(id);
+    return null;
+  }
+  prepare(fresh);
+  if (old && old.parentElement === placeOf(sequence) && old.dataset.sequence === fresh.dataset.sequence) update(old, fresh);
+  else insert(fresh, sequence, old);
+  if (!old && fresh.matches(".mine")) arrived(fresh);
+  const element = document.getElementById(id);
+  arrange(element.parentElement === list ? element : list.lastElementChild);
+  return element;
+}
+
+export function remove(id) {
+  const element = document.getElementById(id);
+  if (!element) return;
+  const after = element.nextElementSibling;
+  const next = list.contains(element) && element.contains(document.activeElement) && (nextMessage(element) ?? nextMessage(element, "previous"));
+  element.dispatchEvent(new CustomEvent("gone"));
+  element.remove();
+  unmark(list);
+  arrange(after);
+  if (next !== false) (next ?? document.getElementById("log")).focus({ preventScroll: true });
+}
+
+/** The message after another one, or before it. */
+export function nextMessage(element, way = "next") {
+  let next = element[`${way}ElementSibling`];
+  while (next && !next.matches("article.message:not(.folded)")) next = next[`${way}ElementSibling`];
+  return next;
+}
+
+/** The newest message here that matches a selector; null where there is none. */
+export function lastMessage(kind = "") {
+  let last = list.lastElementChild;
+  while (last && !last.matches(`article.message${kind}`)) last = last.previousElementSibling;
+  return last;
+}
+
+/** Whether nothing more will become of a message by itself. */
+export function isOver(element) {
+  return !["streaming", "running", "pending", "waiting", "queued"].includes(element.dataset.status);
+}
+
+/** Makes ready what the page load, or an older or newer page, brought. */
+export function adopt(elements) {
+  for (const element of elements) replaceTwins(element);
+  for (const element of elements) prepare(element);
+  for (const element of elements) arrangeOne(element);
+  // Once for each run: at its first call here.
+  for (const element of elements) if (element === elements[0] || !element.previousElementSibling?.matches(".tool_group")) fold(element);
+  arrange(elements.at(-1)?.nextElementSibling);
+}
+
+/** A message that has moved across the end of the list meanwhile is brought a second time. */
+function replaceTwins(element) {
+  if (!element.id) return;
+  for (const twin of document.querySelectorAll(`[id="${element.id}"]`)) if (twin !== element) twin.remove();
+}
+
+const placeOf = (sequence) => (sequence === null ? queue : list);
+
+function update(old, fresh) {
+  const body = old.querySelector("[data-body]");
+  const unwritten = fresh.querySelector("[data-body]:empty");
+  if (body && unwritten && fresh.dataset.status === "streaming") {
+    unwritten.replaceWith(body.cloneNode(true)); // its text comes by snap and delta frames alone
+  }
+  if (old.querySelector("form") && fresh.dataset.status === "queued") {
+    old.querySelector(".queued-text").replaceWith(fresh.querySelector(".queued-text")); // its sender is changing it
+    old.dataset.revision = fresh.dataset.revision;
+    return;
+  }
+  patchElement(old, fresh);
+}
+
+function insert(fresh, sequence, old) {
+  old?.remove();
+  if (sequence === null) return queue.insertBefore(fresh, queue.querySelector(".pending"));
+  let before = list.lastElementChild;
+  while (before && !(Number(before.dataset.sequence) <= sequence)) before = before.previousElementSibling;
+  if (before) before.after(fresh);
+  else list.prepend(fresh);
+}
+
+function prepare(element) {
+  localise(element);
+  note(element);
+  dress(element);
+  if (element.dataset.userId === page.dataset.viewerId) element.classList.add("mine");
+  if (callsMe(element)) element.classList.add("calls-me");
+  const who = element.querySelector(":scope > .who");
+  if (who && !who.textContent) {
+    who.textContent = page.dataset.agent || words.assistant; // before any model is known (UI-06)
+    element.setAttribute("aria-label", who.textContent);
+  }
+}
+
+/** Looks again who begins a run of messages (UI-05), and which one a day, here and after. */
+function arrange(element) {
+  if (element?.parentElement !== list) return;
+  arrangeOne(element);
+  let next = element.nextElementSibling;
+  while (next && !next.dataset.speaker) next = next.nextElementSibling;
+  if (next) arrangeOne(next);
+  for (const each of [element.previousElementSibling, element, next]) fold(each);
+}
+
+function arrangeOne(element) {
+  join(element);
+  mark(element);
+}
+
+function join(element) {
+  if (!element.dataset.speaker) return;
+  let before = element.previousElementSibling;
+  while (before && !before.dataset.speaker) before = before.previousElementSibling;
+  element.classList.toggle("cont", before?.dataset.speaker === element.dataset.speaker);
+}
+
+/** Whether a message by somebody else calls this reader by name. */
+function callsMe(element) {
+  const me = page.dataset.viewerName;
+  if (!me || element.classList.contains("mine")) return false;
+  const said = element.querySelector(".plain")?.textContent ?? "";
+  // Somebody whose name looks like another's is called by both forms of it: "Ana (ana)" and "Ana".
+  return isCalled(said, me, /^[\p{L}\p{N}_]/u) || isCalled(said, me.replace(/ \([^()]*\)$/, ""), /^([\p{L}\p{N}_]| \()/u);
+}
+
+function isCalled(said, name, goesOn) {
+  const at = said.indexOf(`@${name}`);
+  return at >= 0 && !goesOn.test(said.slice(at + name.length + 1));
+}

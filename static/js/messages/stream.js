@@ -1,0 +1,99 @@
+// The text of messages that are being written: finished blocks stay as they are, the unfinished tail is patched.
+import { parse, patchChildren } from "../ui/patch.js";
+
+export class Streams {
+  #states = new Map();
+  #dirty = new Set();
+
+  /** What this page has of each streaming message, in the form that a sync asks for. */
+  have() {
+    return Object.fromEntries([...this.#states].map(([id, state]) => [id, { blocks: state.blocks, rev: state.rev }]));
+  }
+
+  knows(id) {
+    return this.#states.has(id);
+  }
+
+  forget(id) {
+    this.#states.delete(id);
+    this.#dirty.delete(id);
+  }
+
+  /** Applies a snap or delta frame; false when frames are missing before it. */
+  apply(frame) {
+    const body = document.getElementById(frame.id)?.querySelector("[data-body]");
+    if (!body) return true; // not on this page (yet): its message frame comes first, or a sync brings both
+    const state = this.#states.get(frame.id);
+    if (frame.op === "snap") return this.#snap(frame, body, state);
+    if (!state) return false;
+    if (frame.n <= state.n) return true;
+    if (frame.n > state.n + 1) return false;
+    this.#delta(frame, body, state);
+    return true;
+  }
+
+  /** Draws the tails that changed since the last call. */
+  flush() {
+    for (const id of this.#dirty) {
+      const state = this.#states.get(id);
+      const body = document.getElementById(id)?.querySelector("[data-body]");
+      if (state && body) patchChildren(tailOf(body), parse(state.tail));
+    }
+    this.#dirty.clear();
+  }
+
+  /** A snap is always the truth: whoever draws the text anew counts its frames from the beginning again. */
+  #snap(frame, body, state) {
+    if (frame.from > (state?.blocks ?? 0)) return this.#drop(frame.id);
+    place(body, frame.from, frame.blocks);
+    this.#states.set(frame.id, { n: frame.n, rev: frame.rev, blocks: frame.from + frame.blocks.length, tail: frame.tail });
+    this.#dirty.add(frame.id);
+    return true;
+  }
+
+  #delta(frame, body, state) {
+    const tail = tailOf(body);
+    for (const html of frame.blocks ?? []) tail.before(block(html));
+    state.blocks += frame.blocks?.length ?? 0;
+    for (const [index, html] of frame.replace ?? []) {
+      patchChildren(body.children[index], parse(html));
+      state.rev += 1;
+    }
+    state.n = frame.n;
+    state.tail = state.tail.slice(0, frame.keep ?? 0) + (frame.tail ?? "");
+    this.#dirty.add(frame.id);
+  }
+
+  #drop(id) {
+    this.forget(id);
+    return false;
+  }
+}
+
+function block(html) {
+  const element = document.createElement("div");
+  element.className = "block";
+  element.append(parse(html));
+  return element;
+}
+
+/** Puts blocks from an index on; those that stand there already and are equal are not touched. */
+function place(body, from, blocks) {
+  const tail = tailOf(body);
+  blocks.forEach((html, offset) => {
+    const present = body.children[from + offset];
+    const fresh = block(html);
+    if (present === tail) tail.before(fresh);
+    else if (!present.isEqualNode(fresh)) patchChildren(present, fresh);
+  });
+  while (body.children[from + blocks.length] !== tail) body.children[from + blocks.length].remove();
+}
+
+function tailOf(body) {
+  const last = body.lastElementChild;
+  if (last?.className === "tail") return last;
+  const tail = document.createElement("div");
+  tail.className = "tail";
+  body.append(tail);
+  return tail;
+}

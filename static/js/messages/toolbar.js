@@ -1,0 +1,250 @@
+// Ways to a message's actions: a toolbar under the pointer and the focus, keys, and a long press on phones.
+import { isBehind, offer, withControl } from "../ui/commands.js";
+import { words } from "../ui/i18n.js";
+import { late } from "../ui/late.js";
+import { icon } from "../ui/menu.js";
+import { fullTime } from "../ui/time.js";
+import { act, actionsFor, copy, edit, openFor } from "./actions.js";
+import { isOver, lastMessage, nextMessage } from "./list.js";
+import { retry } from "./retry.js";
+import { toEnd, toStart } from "./scroll.js";
+import { canEdit, page } from "./session.js";
+
+// What a reader does with the session as a whole: find words in it, go to its end, copy or repeat the last answer.
+
+async function find(text = "") {
+  (await late(() => import("./find.js")))?.open(text);
+}
+
+function goToLast() {
+  const message = lastMessage();
+  message?.focus({ preventScroll: true });
+  message?.scrollIntoView({ block: "nearest" });
+}
+
+/** Opens our own search first, which knows the whole session; pressed in it, the keys are the browser's. */
+function pageKeys(event) {
+  if (event.defaultPrevented || event.shiftKey || isBehind()) return;
+  const isFind = event.key === "f" && withControl(event);
+  const isUp = event.key === "ArrowUp" && event.altKey && !event.ctrlKey && !event.metaKey;
+  if (isFind && event.target.closest?.(".find")) return;
+  const isStart = event.key === "Home" && withControl(event) && !event.target.matches?.("input, textarea");
+  if (isFind) find();
+  else if (isUp) goToLast();
+  else if (isStart) toStart();
+  if (isFind || isUp || isStart) event.preventDefault();
+}
+
+function connectReader() {
+  document.addEventListener("keydown", pageKeys);
+  addEventListener("beforeprint", () => (document.querySelector(".top").dataset.printed = fullTime(new Date())));
+  const mine = `.user[data-user-id="${page.dataset.viewerId}"]`;
+  offer({ id: "find", label: words.find, icon: "search", keys: "Ctrl+F", slash: "find", run: find, can: () => Boolean(lastMessage()) });
+  offer({ id: "first", label: words.firstGo, icon: "arrow-up", keys: "Ctrl+Home", slash: "first", run: toStart, can: () => Boolean(lastMessage()) });
+  offer({ id: "latest", label: words.latest, icon: "arrow-down", slash: "latest", run: toEnd, can: () => Boolean(lastMessage()) });
+  offer({ id: "go-last", label: words.lastGo, icon: "arrow-up", keys: "Alt+↑", run: goToLast, can: () => Boolean(lastMessage()) });
+  offer({ id: "copy-last", label: words.lastCopy, icon: "copy", slash: "copy", run: () => copy(lastMessage(".assistant")), can: () => Boolean(lastMessage(".assistant")) });
+  offer({ id: "print", label: words.print, icon: "printer", slash: "print", run: () => print(), can: () => Boolean(lastMessage()) });
+  if (!canEdit) return;
+  offer({ id: "edit-last", label: words.lastEdit, icon: "pencil", slash: "edit", run: () => edit(lastMessage(mine)), can: () => Boolean(lastMessage(mine)) });
+  offer({ id: "retry-last", label: words.lastRetry, icon: "rotate-ccw", slash: "retry", run: () => retry(again()), can: () => Boolean(again()) });
+}
+
+/** The last answer that can be given again. */
+function again() {
+  const message = lastMessage(":is(.assistant, .error)");
+  return message && isOver(message) && page.dataset.status === "idle" ? message : null;
+}
+
+const LONG_PRESS = 450;
+const MOVED = 10;
+const QUICK = ["copy", "edit", "retry"];
+const ITS_OWN = "a, button, input, textarea, select, summary, pre, img, video, [contenteditable]";
+const log = document.getElementById("log");
+const list = document.getElementById("messages");
+const status = document.getElementById("status");
+const hovering = draw("message-actions");
+const resting = draw("message-actions resting");
+
+/** The message that an element is of. */
+const messageOf = (element) => element.closest?.("#messages > article.message") ?? null;
+
+function connectToolbar() {
+  status.after(resting);
+  list.addEventListener("pointerover", (event) => event.pointerType === "touch" || isHeld() || isFocused() || show(messageOf(event.target), { byPointer: true }));
+  list.addEventListener("pointermove", moved);
+  list.addEventListener("pointerleave", () => isHeld() || isFocused() || hide());
+  list.addEventListener("focusin", (event) => show(messageOf(event.target)));
+  list.addEventListener("focusout", (event) => messageOf(event.relatedTarget ?? list) || isHeld() || isFocused() || hide());
+  log.addEventListener("keydown", keys);
+  list.addEventListener("pointerdown", press);
+  list.addEventListener("contextmenu", (event) => event.pointerType === "touch" && !event.target.closest("a") && event.preventDefault());
+  new MutationObserver(rest).observe(list, { childList: true });
+  new MutationObserver(rest).observe(page, { attributeFilter: ["data-status"] });
+  rest();
+}
+
+function draw(name) {
+  const bar = document.createElement("div");
+  bar.className = name;
+  bar.dataset.own = "";
+  bar.setAttribute("role", "group");
+  bar.setAttribute("aria-label", words.actions);
+  bar.addEventListener("click", ({ target }) => pressed(bar, target.closest("button")));
+  return bar;
+}
+
+function pressed(bar, button) {
+  const message = messageOf(bar) ?? lastMessage();
+  if (!button || !message) return;
+  if (button.dataset.name === "more") openFor(message, button);
+  else act(message, button.dataset.name === "answer" ? "retry" : button.dataset.name, button);
+}
+
+/** Puts the actions of a message into a bar. */
+function dress(bar, message) {
+  const possible = actionsFor(message).filter(({ name }) => QUICK.includes(name));
+  const wanted = [...possible.map((action) => [action.name, action.icon, action.label(message)]), ["more", "ellipsis", words.actionMore]];
+  // The last message is a person's and has no answer, as in a fork that ends there.
+  const again = bar === resting && message.matches(".user") ? wanted.find(([name]) => name === "retry") : null;
+  again?.splice(0, 3, "answer", "play", words.answer);
+  const names = wanted.map(([name]) => name).join(" ");
+  if (bar.dataset.names === names) return;
+  bar.dataset.names = names;
+  for (const button of [...bar.children]) if (!names.split(" ").includes(button.dataset.name)) leave(button);
+  let next = bar.firstElementChild;
+  for (const each of wanted) {
+    if (next?.dataset.name === each[0]) next = next.nextElementSibling;
+    else bar.insertBefore(buttonOf(each), next);
+  }
+}
+
+/** Takes a button away; whoever was on it is on the last one then, which always stays. */
+function leave(button) {
+  if (button === document.activeElement) button.parentElement.lastElementChild.focus();
+  button.remove();
+}
+
+function buttonOf([name, image, label]) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "icon-button";
+  button.dataset.name = name;
+  button.title = label;
+  button.setAttribute("aria-label", label);
+  if (name === "more") button.setAttribute("aria-haspopup", "menu");
+  button.append(icon(image));
+  if (name === "answer") {
+    button.className = "button small";
+    button.append(label);
+  }
+  return button;
+}
+
+function show(message, { byPointer = false } = {}) {
+  if (byPointer && message === lastMessage() && isInSight(resting)) return hide(); // it has its bar below
+  if (!message || hovering.parentElement === message || message.querySelector(":scope > .edit")) return;
+  dress(hovering, message);
+  hide();
+  message.append(hovering);
+  spare(message);
+}
+
+/** An open menu or popover keeps its button where it is. */
+const isHeld = () => hovering.querySelector("[aria-expanded=true]") !== null;
+
+/** Whoever goes by keyboard keeps the bar that they are on, until the pointer is moved to another message. */
+const isFocused = () => hovering.querySelector(":focus-visible") !== null;
+
+/** What moves under a pointer that rests, as when the page scrolls, is no move of the pointer. */
+function moved({ target, pointerType, movementX, movementY }) {
+  if (pointerType === "touch" || !(movementX || movementY) || isHeld()) return;
+  show(messageOf(target), { byPointer: true });
+}
+
+function isInSight(bar) {
+  const { top, height } = bar.getBoundingClientRect(); // of no height while it is not drawn
+  return height > 0 && top < log.getBoundingClientRect().bottom - height;
+}
+
+function hide() {
+  if (hovering.contains(document.activeElement)) document.activeElement.blur(); // hides it, not in the midst of going
+  hovering.remove();
+  spare(null);
+}
+
+/** Whoever goes by keyboard finds the last message's actions once. */
+function spare(message) {
+  resting.classList.toggle("spare", message !== null && message === lastMessage() && message.matches(":focus-visible, :has(:focus-visible)"));
+}
+
+/** The last message has its actions below it, where else the agent's status stands. */
+function rest() {
+  const last = lastMessage();
+  // The bar is hidden while the agent works; a keyboard's focus in it goes to its message.
+  if (page.dataset.status !== "idle" && resting.querySelector(":focus-visible")) last?.focus({ preventScroll: true });
+  resting.hidden = !last;
+  if (last) dress(resting, last);
+  const hovered = messageOf(hovering);
+  if (hovered) dress(hovering, hovered); // what is over can be changed
+  spare(hovered);
+}
+
+function keys(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  const message = event.target.matches("article.message") ? event.target : null;
+  if (!message && event.target !== log) return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  // Letters that are typed at the list go into the composer.
+  if (!message && /^[\p{L}\p{N}]$/u.test(event.key) && !"jk".includes(key)) return document.getElementById("text")?.focus();
+  const way = { j: "next", k: "previous", ArrowDown: "next", ArrowUp: "previous" }[key];
+  if (way ? !move(message, way, key.length > 1) : !does(message, key)) return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+/** Goes to the next message; arrows first show what is out of sight of a long one. */
+function move(message, way, byArrow) {
+  const edge = log.getBoundingClientRect();
+  if (message && byArrow) {
+    const { top, bottom } = message.getBoundingClientRect();
+    if (way === "next" ? bottom > edge.bottom + 1 : top < edge.top - 1) return false;
+  }
+  const next = message ? nextMessage(message, way) : visible(edge);
+  next?.focus({ preventScroll: true });
+  next?.scrollIntoView({ block: "nearest" });
+  return Boolean(next);
+}
+
+const visible = (edge) =>
+  [...list.children].findLast((each) => each.matches("article.message") && each.getBoundingClientRect().top < edge.bottom - 24) ?? null;
+
+function does(message, key) {
+  if (!message) return false;
+  if (key === "Escape") document.getElementById("text")?.focus();
+  else if (key === "Enter" || key === "m") openFor(message, message);
+  else return act(message, key);
+  return true;
+}
+
+/** A long press on a phone opens the menu; what has a press of its own keeps it. */
+function press(event) {
+  const message = messageOf(event.target);
+  if (event.pointerType !== "touch" || !message || event.target.closest(ITS_OWN) || message.hasAttribute("data-selectable")) return;
+  const life = new AbortController();
+  const timer = setTimeout(() => {
+    life.abort();
+    navigator.vibrate?.(10);
+    openFor(message, message, { byPress: true });
+  }, LONG_PRESS);
+  life.signal.addEventListener("abort", () => clearTimeout(timer));
+  const stop = () => life.abort();
+  for (const name of ["pointerup", "pointercancel", "scroll"]) addEventListener(name, stop, { capture: true, signal: life.signal });
+  const far = ({ clientX, clientY }) => Math.hypot(clientX - event.clientX, clientY - event.clientY) > MOVED && stop();
+  addEventListener("pointermove", far, { signal: life.signal });
+}
+
+export function connect() {
+  connectReader();
+  connectToolbar();
+}

@@ -1,0 +1,83 @@
+// The home page: its composer begins a session with what is written, and loses none of it.
+import * as search from "../dialogs/search.js";
+import * as transfer from "../dialogs/transfer.js";
+import { listening, ring } from "../net/news.js";
+import { post } from "../net/http.js";
+import { keep, kept } from "../net/storage.js";
+import { offerAccount } from "../sidebar/account.js";
+import { showsArchive } from "../sidebar/organise.js";
+import * as rail from "../sidebar/session_list.js";
+import { on, TOUCH } from "../ui/commands.js";
+import { begin, field, sends } from "../ui/field.js";
+import { words } from "../ui/i18n.js";
+import { notice } from "../ui/notice.js";
+import * as shell from "../ui/shell.js";
+import { localise } from "../ui/time.js";
+import { connectCommon } from "./common.js";
+
+const page = document.getElementById("main");
+const form = document.getElementById("begin");
+const agent = form.elements.agent;
+const DRAFT = `parley:draft:${page.dataset.viewerId}:new`;
+
+connectCommon();
+transfer.connect();
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (!field.value.trim() || form.ariaBusy === "true") return;
+  form.ariaBusy = "true";
+  try {
+    const { address } = await post(form.action, new FormData(form), words.notBegun);
+    keep(DRAFT, "");
+    location.assign(address);
+  } catch (error) {
+    form.ariaBusy = "false";
+    notice(error.message);
+    field.focus();
+  }
+});
+field.addEventListener("keydown", (event) => {
+  if (!sends(event)) return;
+  event.preventDefault();
+  form.requestSubmit();
+});
+field.addEventListener("input", () => keep(DRAFT, field.value));
+addEventListener("pageshow", (event) => {
+  if (!event.persisted) return;
+  form.ariaBusy = "false";
+  field.value = kept(DRAFT); // what stood there has been sent
+});
+
+on("prompt", (button) => {
+  field.value = button.textContent;
+  keep(DRAFT, field.value);
+  form.requestSubmit();
+});
+if (agent.options) agent.addEventListener("change", showAgent);
+
+/** The suggestions, and the model that is meant by no choice, are the agent's. */
+function showAgent() {
+  for (const list of document.querySelectorAll(".home-prompts")) list.hidden = list.dataset.agent !== agent.value;
+  document.getElementById("model-of-agent").textContent = agent.selectedOptions[0].dataset.model || words.defaultModel;
+}
+
+/** What the list no longer has is not offered here either; back in the list, it is back here. */
+function followList() {
+  if (showsArchive()) return;
+  for (const link of document.querySelectorAll(".home-session")) {
+    const row = document.getElementById(`rail-${link.dataset.session}`);
+    link.hidden = row === null;
+    if (row) link.querySelector(".home-name").textContent = row.querySelector(".rail-title").textContent;
+  }
+}
+
+begin(field.defaultValue || kept(DRAFT));
+rail.connect(listening);
+document.getElementById("rail-list").addEventListener("parley:listed", followList);
+ring();
+search.connect();
+shell.connect();
+offerAccount();
+localise(page);
+if (!TOUCH.matches) field.focus();

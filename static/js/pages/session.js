@@ -1,0 +1,96 @@
+// The session page: puts its parts together.
+import { Composer } from "../composer/composer.js";
+import * as queue from "../composer/queue.js";
+import * as search from "../dialogs/search.js";
+import * as transfer from "../dialogs/transfer.js";
+import * as header from "../header/header.js";
+import * as notifications from "../header/notifications.js";
+import * as presence from "../header/presence.js";
+import * as actions from "../messages/actions.js";
+import * as content from "../messages/content.js";
+import * as diagrams from "../messages/diagrams.js";
+import { Inbox, showIdleAgain, showThinking } from "../messages/frames.js";
+import { adopt, renew } from "../messages/list.js";
+import * as places from "../messages/places.js";
+import * as reading from "../messages/reading.js";
+import { retry } from "../messages/retry.js";
+import * as scroll from "../messages/scroll.js";
+import { ask, canEdit, live, page } from "../messages/session.js";
+import * as toolbar from "../messages/toolbar.js";
+import { keepInTab, keptInTab } from "../net/storage.js";
+import * as panel from "../panel/opener.js";
+import * as rail from "../sidebar/session_list.js";
+import { on } from "../ui/commands.js";
+import { restore } from "../ui/field.js";
+import { words } from "../ui/i18n.js";
+import { connectAll, late } from "../ui/late.js";
+import { notice, settle } from "../ui/notice.js";
+import * as shell from "../ui/shell.js";
+import { atMidnight, localise } from "../ui/time.js";
+import { toast } from "../ui/toast.js";
+import { connectCommon } from "./common.js";
+
+const at = (id) => document.getElementById(id);
+
+connectCommon();
+connectAll(content, actions, queue, header, notifications, panel, transfer);
+
+const inbox = new Inbox({ missing: () => live.sync(), overtaken, queue });
+const composer = canEdit ? new Composer(showThinking) : null;
+
+live.have = () => inbox.have();
+live.addEventListener("frame", ({ detail }) => inbox.put(detail));
+live.addEventListener("open", () => composer?.resend());
+live.addEventListener("state", ({ detail: { state } }) => state === "closed" && composer?.close());
+live.addEventListener("answer", ({ detail: answer }) => {
+  const [kind, key] = String(answer.ref ?? "").split(":");
+  if (answer.type === "refused") refused(kind, key, answer.message);
+  else if (kind === "send") {
+    settle("send");
+    composer.confirmed(key, at(answer.id) !== null);
+  }
+});
+
+on("expand", (button) => {
+  button.previousElementSibling.dataset.expanded = "";
+  button.closest(".message").focus({ preventScroll: true });
+  button.remove();
+});
+on("suggestions", async (button) => (await late(() => import("../messages/suggestions.js")))?.toggle(button));
+on("prompt", (button) => composer.suggest(button.textContent));
+for (const action of ["retry", "continue"]) on(action, (button) => retry(button.dataset));
+
+function refused(kind, key, message) {
+  if (kind === "send") composer.refused(key);
+  showIdleAgain();
+  notice(message, { about: kind });
+}
+
+function overtaken(text) {
+  restore(text);
+  notice(words.delivered, { about: "send" });
+}
+
+/** A page whose viewer has got another role is loaded again; this says why. */
+function tellRole() {
+  const { session, role } = page.dataset;
+  const before = keptInTab(`parley:role:${session}`);
+  if (before && before !== role) toast({ owner: words.nowOwner, editor: words.nowEditor, viewer: words.nowViewer }[role]);
+  keepInTab(`parley:role:${session}`, role);
+}
+
+adopt([...at("messages").children]);
+tellRole();
+adopt([...at("queue").querySelectorAll(".queued[id]")]);
+connectAll(scroll, toolbar, places, presence);
+shell.connect((title) => ask({ type: "rename", title }));
+rail.connect(() => live.state === "connected");
+connectAll(search, reading, diagrams);
+addEventListener("beforeprint", () => renew(at("messages"), { whole: true }));
+addEventListener("afterprint", () => renew(at("messages")));
+atMidnight(() => {
+  localise(document.body);
+  renew(at("messages"));
+});
+if (composer?.restoreStale()) notice(words.kept, { about: "send" });
+live.connect();

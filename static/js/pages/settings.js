@@ -1,0 +1,49 @@
+// The settings page: what is chosen holds at once.
+import { ready } from "../net/early_events.js";
+import * as signOut from "../sidebar/sign_out.js";
+import { copyText } from "../ui/copy_text.js";
+import * as preferences from "../ui/preferences.js";
+import { localise } from "../ui/time.js";
+import * as toasts from "../ui/toast.js";
+
+// A new API token: it is shown once, copied by one step, and not made again when the page is loaded again.
+
+const field = document.querySelector("input#token-answer");
+
+if (field) {
+  history.replaceState(null, "", location.href); // loading it again asks for the page, and sends no form
+  field.select();
+  const button = document.getElementById("copy-token");
+  button.addEventListener("click", async () => {
+    const copied = await copyText(field.value, field);
+    toasts.toast(copied ? button.dataset.copied : button.dataset.notCopied);
+  });
+}
+
+const form = document.getElementById("preferences");
+const said = document.getElementById("saved").dataset;
+
+for (const part of [preferences, signOut, toasts]) part.connect();
+
+form.addEventListener("change", async ({ target }) => {
+  if (target.name === "notify" && target.checked && !(await allowed(target))) return;
+  const value = target.type === "checkbox" && !target.checked ? "no" : target.value;
+  if (target.name === "theme") document.dispatchEvent(new CustomEvent("parley:theme", { detail: value }));
+  const problem = await preferences.keep({ [target.name]: value }, said.notSaved);
+  if (!problem && target.name === "language") return location.reload(); // the page itself speaks it
+  toasts.toast(problem || said.saved);
+});
+
+localise(document);
+
+for (const upload of document.querySelectorAll("form[data-at-once]")) upload.addEventListener("change", () => upload.requestSubmit());
+
+ready();
+
+/** The browser is asked at the moment when somebody wants it, and its no is told. */
+async function allowed(box) {
+  const answer = "Notification" in window ? await Notification.requestPermission() : "denied";
+  box.checked = answer === "granted";
+  document.getElementById("notify-refused").hidden = box.checked;
+  return box.checked;
+}

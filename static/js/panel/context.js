@@ -1,0 +1,90 @@
+// The context in the panel: what the model gets next, or was sent for an answer; asked for anew when something stirs.
+import { insist } from "../messages/retry.js";
+import { live } from "../messages/session.js";
+import { textAt } from "../net/http.js";
+import { on } from "../ui/commands.js";
+import { words } from "../ui/i18n.js";
+import { parse, patchChildren } from "../ui/patch.js";
+import { localise } from "../ui/time.js";
+
+const SOON = 400;
+// A long session takes a while to be looked through: this much of the time nobody asks.
+const REST = 4;
+const STIRS = ["message", "remove", "shift", "context", "session", "status", "synced"];
+const address = document.getElementById("panel").dataset.context;
+const body = document.getElementById("panel-context");
+const switching = new Set();
+let shown = { past: "", until: "" };
+let asked = 0;
+let due = 0;
+let took = 0;
+
+/** Turns to what comes next, or to what was sent for the answer that this message is of. */
+export function show(past) {
+  if (past !== shown.past) body.scrollTop = 0;
+  shown = { past, until: past === shown.past ? shown.until : "" };
+}
+
+/** Asks for it as it is now. */
+export async function refresh() {
+  clearTimeout(due);
+  due = 0;
+  const mine = ++asked;
+  const began = performance.now();
+  const html = await textAt(`${address}?${new URLSearchParams(shown)}`);
+  if (mine !== asked) return;
+  took = performance.now() - began;
+  if (html !== null) draw(html);
+  else if (!body.querySelector("section")) body.textContent = words.panelLost;
+}
+
+/** Something has happened in the session: asks soon, together with what else happens until then. */
+export function stir(op) {
+  if (STIRS.includes(op) && !due) due = setTimeout(refresh, Math.max(SOON, REST * took));
+}
+
+function draw(html) {
+  const fresh = parse(html);
+  const held = document.activeElement?.dataset?.include;
+  align(fresh);
+  patchChildren(body, fresh);
+  for (const box of body.querySelectorAll("[data-include]")) {
+    if (!switching.has(box.dataset.include)) box.checked = box.hasAttribute("checked");
+  }
+  localise(body);
+  if (held && document.activeElement === document.body) boxOf(held)?.focus({ preventScroll: true });
+}
+
+const boxOf = (id) => body.querySelector(`[data-include="${CSS.escape(id)}"]`);
+const keyOf = ({ dataset }) => dataset?.key;
+
+/** Brings what is shown into line with what is to be shown, so that what a reader has opened stays with its message. */
+function align(fresh) {
+  const [list, wanted] = [body, fresh].map((root) => root.querySelector(".context-list"));
+  wanted?.replaceChildren(...wanted.children);
+  if (!list || !wanted) return;
+  const keys = new Set([...wanted.children].map(keyOf));
+  for (const each of [...list.childNodes]) if (!keys.has(keyOf(each))) each.remove();
+  let at = list.firstElementChild;
+  for (const each of wanted.children) {
+    if (at && keyOf(at) === keyOf(each)) at = at.nextElementSibling;
+    else list.insertBefore(each.cloneNode(true), at);
+  }
+}
+
+async function turn(box) {
+  const id = box.dataset.include;
+  switching.add(id);
+  const done = await insist(() => live.request({ type: box.checked ? "include" : "exclude", id }));
+  switching.delete(id);
+  if (done === null && box.isConnected) box.checked = box.hasAttribute("checked");
+}
+
+export function connect() {
+  body.addEventListener("change", ({ target }) => target.dataset.include && turn(target));
+  on("context-page", async ({ dataset }) => {
+    shown.until = dataset.until;
+    await refresh();
+    body.querySelector(".context-list")?.scrollIntoView({ block: "nearest" });
+  });
+}

@@ -1,0 +1,59 @@
+// The way to the panel beside the session: its keys, its place in menus, and whether it was open. The rest comes with it.
+import { keep, kept } from "../net/storage.js";
+import { isBehind, offer, on, withControl } from "../ui/commands.js";
+import { words } from "../ui/i18n.js";
+import { late } from "../ui/late.js";
+import { close as closeBox } from "../ui/popover.js";
+
+const WIDE = matchMedia("(width >= 1200px)"); // panel.css says the same
+const REMEMBERED = "parley:panel";
+const panel = document.getElementById("panel");
+
+const content = () => late(() => import("./panel.js"));
+const menu = () => late(() => import("./context_menu.js"));
+
+async function open({ focus = "panel", tab = "", past = "" } = {}) {
+  if (WIDE.matches) keep(REMEMBERED, "open");
+  (await content())?.open(focus, { tab, past });
+}
+
+async function close() {
+  keep(REMEMBERED, "");
+  (await content())?.close();
+}
+
+const toggle = () => (panel.hidden ? open() : close());
+const openContext = (past = "") => open({ focus: "panel-tab-context", tab: "context", past });
+
+export function connect() {
+  offer({ id: "panel", label: words.panel, words: words.panelWords, icon: "panel-right", keys: "Ctrl+.", slash: "panel", run: toggle });
+  offer({ id: "system-prompt", label: words.systemPrompt, icon: "sparkles", slash: "system", run: () => open({ focus: "prompt", tab: "about" }) });
+  offer({ id: "context", label: words.context, words: words.contextWords, icon: "list-checks", slash: "context", run: () => openContext() });
+  on("panel", toggle);
+  on("panel-close", close);
+  on("panel-tab", ({ dataset }) => open({ focus: `panel-tab-${dataset.tab}`, tab: dataset.tab }));
+  on("context-past", ({ dataset }) => {
+    closeBox();
+    openContext(dataset.of);
+  });
+  on("context-now", () => {
+    closeBox();
+    openContext();
+  });
+  on("context-more", async (button) => (await menu())?.openFor(button));
+  on("context-go", async ({ dataset }, event) => {
+    event.preventDefault();
+    (await menu())?.go(dataset.of);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (isBehind()) return;
+    if (withControl(event) && !event.shiftKey && event.key === ".") {
+      event.preventDefault();
+      toggle();
+    } else if (event.key === "Escape" && !event.defaultPrevented && panel.contains(document.activeElement)) {
+      event.preventDefault();
+      close();
+    }
+  });
+  if (WIDE.matches && kept(REMEMBERED)) open({ focus: "" });
+}

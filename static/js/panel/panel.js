@@ -1,0 +1,122 @@
+// The panel beside the session: opened and closed, its two tabs, and kept as the session is now.
+import { live, page } from "../messages/session.js";
+import { textAt } from "../net/http.js";
+import { dress } from "../ui/faces.js";
+import { words } from "../ui/i18n.js";
+import { connectAll } from "../ui/late.js";
+import { parse, patchChildren } from "../ui/patch.js";
+import * as context from "./context.js";
+import * as prompt from "./system_prompt.js";
+
+const PHONE = matchMedia("(width < 760px)"); // panel.css says the same
+const SOON = 150;
+const panel = document.getElementById("panel");
+const body = document.getElementById("panel-body");
+const tabs = [...panel.querySelectorAll("[role=tab]")];
+let before = null;
+let due = 0;
+let asked = 0;
+
+/**
+ * Opens the panel, with a tab if one is named; the focus goes to the element of that id, if one is named. `past`: the
+ * context's tab shows what was sent for that message's answer.
+ */
+export async function open(focus, { tab = "", past = "" } = {}) {
+  if (panel.hidden && focus) before = document.activeElement;
+  panel.hidden = false;
+  isolate();
+  if (tab) select(tab);
+  if (tab === "context") context.show(past);
+  if (focus) (document.getElementById(focus) ?? panel).focus();
+  await fetchContent();
+  // What came with the content has the focus now, unless the reader has moved it.
+  if (focus && document.activeElement === panel) document.getElementById(focus)?.focus();
+}
+
+export function close() {
+  const hadFocus = panel.contains(document.activeElement);
+  panel.hidden = true;
+  isolate();
+  if (hadFocus) (before?.isConnected ? before : document.getElementById("more"))?.focus();
+  before = null;
+}
+
+/** On phones the panel covers the messages: who goes to one leaves it. */
+export function makeWay() {
+  if (PHONE.matches) close();
+}
+
+/** Says that it is open; on phones it covers everything else. */
+function isolate() {
+  page.inert = PHONE.matches && !panel.hidden;
+  document.getElementById("panel-button").setAttribute("aria-expanded", String(!panel.hidden));
+}
+
+function select(wanted) {
+  for (const tab of tabs) {
+    const isIt = tab.dataset.tab === wanted;
+    tab.ariaSelected = String(isIt);
+    tab.tabIndex = isIt ? 0 : -1;
+    document.getElementById(tab.getAttribute("aria-controls")).hidden = !isIt;
+  }
+}
+
+const showsContext = () => body.hidden;
+
+function refresh() {
+  clearTimeout(due);
+  if (!panel.hidden) due = setTimeout(fetchContent, SOON);
+}
+
+function fetchContent() {
+  return showsContext() ? context.refresh() : fetchAbout();
+}
+
+async function fetchAbout() {
+  const mine = ++asked;
+  const html = await textAt(panel.dataset.address);
+  if (mine !== asked) return;
+  if (html !== null) show(html);
+  else if (!body.querySelector("section")) body.textContent = words.panelLost;
+}
+
+function show(html) {
+  const fresh = parse(html);
+  const written = prompt.keep(fresh);
+  patchChildren(body, fresh);
+  prompt.follow(written);
+  dress(body);
+  showPresent();
+}
+
+/** Marks who is here now, by what the header knows of it. Returns whether all of them are in the list. */
+function showPresent() {
+  const present = new Set([...document.querySelectorAll("#presence li [data-person]")].map((face) => face.dataset.person));
+  present.add(page.dataset.viewerId);
+  for (const member of body.querySelectorAll("[data-member]")) {
+    member.toggleAttribute("data-here", present.delete(member.dataset.member));
+  }
+  return present.size === 0;
+}
+
+function follow() {
+  if (!showPresent()) refresh(); // somebody has just been let in
+}
+
+export function connect() {
+  connectAll(context, prompt);
+  live.addEventListener("frame", ({ detail }) => {
+    if (panel.hidden) return;
+    if (showsContext()) context.stir(detail.op);
+    else if (detail.op === "presence") setTimeout(follow);
+    else if (detail.op === "session" || detail.op === "synced" || (detail.op === "status" && detail.status === "idle")) refresh();
+  });
+  PHONE.addEventListener("change", isolate);
+  panel.querySelector("[role=tablist]").addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const present = tabs.findIndex((tab) => tab.ariaSelected === "true");
+    tabs.at((present + step * (getComputedStyle(panel).direction === "rtl" ? -1 : 1)) % tabs.length).click();
+  });
+}

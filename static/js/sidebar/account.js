@@ -1,0 +1,45 @@
+// The account menu: settings, theme, sessions out of sight, administration, signing out.
+import { offer, offered, on } from "../ui/commands.js";
+import { words } from "../ui/i18n.js";
+import { openMenu } from "../ui/menu.js";
+import { keep } from "../ui/preferences.js";
+import { toast } from "../ui/toast.js";
+import { signOut } from "./sign_out.js";
+
+const THEMES = [["", "monitor", words.themeSystem], ["light", "sun", words.themeLight], ["dark", "moon", words.themeDark]];
+// What the menu has below the themes, of what is offered on this page.
+const GROUPS = [["archived", "import"], ["keys", "admin"], ["sign-out"]];
+const root = document.documentElement;
+
+const present = () => root.dataset.theme ?? "";
+
+/** Shows a theme ("" is the system's) and keeps it with the account. */
+async function chooseTheme(theme) {
+  document.dispatchEvent(new CustomEvent("parley:theme", { detail: theme }));
+  const problem = await keep({ theme }, words.notDone);
+  if (problem) toast(problem);
+}
+
+/** Offers what is about the account and not about the session. */
+export function offerAccount() {
+  const { settings, admin } = document.getElementById("account").dataset;
+  offer({ id: "settings", label: words.settings, icon: "settings", slash: "settings", run: () => location.assign(settings) });
+  for (const [value, icon, label] of THEMES) {
+    offer({ id: `theme-${value || "system"}`, label, icon, words: words.theme, can: () => present() !== value, run: () => chooseTheme(value) });
+  }
+  if (admin) offer({ id: "admin", label: words.admin, icon: "shield", run: () => location.assign(admin) });
+  offer({ id: "sign-out", label: words.signOut, icon: "log-out", run: signOut });
+}
+
+const itemOf = ({ label, icon, keys, run }) => ({ label, icon, keys, run: () => run("") });
+
+export function connect() {
+  on("account", (button) => {
+    const known = new Map(offered().map((each) => [each.id, each]));
+    const themes = THEMES.map(([value, icon, label]) => ({ label, icon, checked: present() === value, run: () => chooseTheme(value) }));
+    const groups = [["settings"], ...GROUPS].map((ids) => ids.filter((id) => known.has(id)).map((id) => itemOf(known.get(id))));
+    const [first, ...rest] = groups.filter((group) => group.length);
+    const items = [...first, { separator: true }, ...themes, ...rest.flatMap((group) => [{ separator: true }, ...group])];
+    openMenu(button, items, { label: words.account });
+  });
+}

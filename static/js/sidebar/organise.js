@@ -1,0 +1,123 @@
+// Archiving, deleting, pinning … sessions, one or many, with a way back.
+import htmx from "../../vendor/htmx/htmx.esm.min.js";
+import { post, textAt } from "../net/http.js";
+import { keepInTab, keptInTab } from "../net/storage.js";
+import { know } from "../ui/faces.js";
+import { words } from "../ui/i18n.js";
+import { place } from "../ui/popover.js";
+import { atMidnight, localise } from "../ui/time.js";
+import { toast } from "../ui/toast.js";
+import { shownWorkspace } from "./workspaces.js";
+
+// The list of sessions keeps itself up to date, without taking away what somebody is doing in it.
+
+const SOON = 300;
+const EVERY = 15_000;
+const ZONE = "parley_zone";
+const list = document.getElementById("rail-list");
+const state = { shown: "", archived: "" };
+let due = 0;
+let loading = null;
+
+/** Asks for the list anew, at once. Resolves to whether it came. */
+export async function refresh() {
+  clearTimeout(due);
+  due = 0;
+  while (loading) await loading; // an answer on its way may be older than the question
+  loading = load().finally(() => (loading = null));
+  return loading;
+}
+
+/** Shows more rows, or another list: {shown: "180"}, {archived: "yes"}. Resolves to whether it came. */
+export async function show(values) {
+  const before = { ...state };
+  Object.assign(state, values);
+  const came = await refresh();
+  if (!came) Object.assign(state, before);
+  return came;
+}
+
+export const showsArchive = () => state.archived === "yes";
+
+/** Asks soon: many reasons that come together are one question. */
+function soon() {
+  due ||= setTimeout(refresh, SOON);
+}
+
+/** `isRung` says whether "parley:rail" on the document tells of all news; while it does not, the list looks itself. */
+export function keepFresh(isRung) {
+  setZone();
+  localise(list);
+  document.addEventListener("parley:rail", ({ detail }) => (detail?.now ? refresh() : soon()));
+  setInterval(() => document.hidden || isRung() || soon(), EVERY);
+  document.addEventListener("visibilitychange", () => document.hidden || soon());
+  addEventListener("pageshow", (event) => event.persisted && soon());
+  atMidnight(soon);
+}
+
+async function load() {
+  if (list.querySelector(".rail-rename")) return soon() ?? false; // somebody is writing in the list
+  const query = new URLSearchParams({ ...state, current: list.dataset.current, workspace: shownWorkspace() });
+  const text = await textAt(`${list.dataset.address}?${query}`);
+  if (text === null) return false;
+  if (list.querySelector(".rail-rename")) return soon() ?? false;
+  await morph(text);
+  return true;
+}
+
+/** Rows keep their elements by their ids, also when they move: what has the focus keeps it. */
+async function morph(text) {
+  const focused = list.contains(document.activeElement) ? document.activeElement.id : "";
+  const top = list.scrollTop;
+  await htmx.swap({ text, target: list, sourceElement: list, swap: "innerMorph" });
+  localise(list);
+  list.scrollTop = top;
+  place();
+  if (focused && document.activeElement === document.body) (document.getElementById(focused) ?? list).focus({ preventScroll: true });
+  const faces = document.getElementById("rail-faces");
+  if (faces) know(JSON.parse(faces.dataset.faces));
+  list.dispatchEvent(new Event("parley:listed"));
+}
+
+/** The server groups the list by the days of this zone. */
+function setZone() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
+  const cookie = `${ZONE}=${zone}`;
+  if (document.cookie.split("; ").includes(cookie)) return;
+  document.cookie = `${cookie}; path=/; max-age=31536000; samesite=lax`;
+  soon();
+}
+
+const GOES = ["delete", "leave"];
+const SECONDS = 8;
+const HANDED_OVER = "parley:done";
+
+/** Does a deed (chat/services/sessions/actions.py has them) with sessions, by their ids. */
+export async function organise(deed, ids, { final = false } = {}) {
+  try {
+    const done = await post(list.dataset.organise, [["action", deed], ...ids.map((id) => ["session", id])], words.notDone);
+    if (GOES.includes(deed) && done.ids.includes(list.dataset.current)) return goHome(done);
+    tell(final ? { ...done, undo: "" } : done);
+  } catch (error) {
+    toast(error.message);
+  }
+  await refresh();
+}
+
+function tell({ ids, words: said, undo }) {
+  const action = undo && { label: words.undo, run: () => organise(undo, ids, { final: true }) };
+  if (said) toast(said, { action: action || null, seconds: SECONDS });
+}
+
+/** The open session is no more: what was done, and its way back, are told at home. */
+function goHome(done) {
+  keepInTab(HANDED_OVER, done);
+  location.assign(list.dataset.home);
+}
+
+/** Tells what another page has handed over. */
+export function tellHandedOver() {
+  const done = keptInTab(HANDED_OVER);
+  keepInTab(HANDED_OVER, null);
+  if (done) tell(done);
+}

@@ -1,0 +1,156 @@
+// The rail: the list of sessions and what can be done with each.
+import { post } from "../net/http.js";
+import { copyWords } from "../ui/clipboard.js";
+import { offer, on } from "../ui/commands.js";
+import { fill, words } from "../ui/i18n.js";
+import { openMenu } from "../ui/menu.js";
+import { swallowClick } from "../ui/popover.js";
+import { toast } from "../ui/toast.js";
+import { keepFresh, organise, refresh, show, showsArchive, tellHandedOver } from "./organise.js";
+import * as selection from "./selection.js";
+import * as workspaces from "./workspaces.js";
+
+const list = document.getElementById("rail-list");
+const HOLD = 500; // ms
+const rowOf = (element) => element?.closest(".rail-row");
+const open = () => document.getElementById(`rail-${list.dataset.current}`);
+const mayBegin = () => document.getElementById("rail-new") !== null; // guests may not
+const titleOf = (row) => row.querySelector(".rail-title").textContent;
+const yes = (row, name) => row.dataset[name] === "yes";
+
+/** Shows the archived sessions in place of the others, and back. */
+async function showArchive() {
+  selection.end();
+  if (!(await show({ archived: showsArchive() ? "" : "yes", shown: "" }))) return toast(words.notLoaded);
+  list.scrollTop = 0;
+  document.getElementById(showsArchive() ? "rail-back" : "account")?.focus();
+}
+
+function menu(row) {
+  openMenu(row.querySelector(".rail-dots"), items(row), { label: fill(words.menuOf, { title: titleOf(row) }) });
+}
+
+/** What can be done with one session; what is not one's own can be left, not deleted. */
+function items(row) {
+  const id = row.dataset.session;
+  const one = (deed, icon, label, more) => ({ icon, label, run: () => organise(deed, [id]), ...more });
+  const pin = yes(row, "pinned") ? one("unpin", "pin-off", words.unpin) : one("pin", "pin", words.pin);
+  const archive = yes(row, "archived")
+    ? one("restore", "archive-restore", words.unarchive)
+    : one("archive", "archive", words.archive);
+  const owned = [archive, { separator: true }, one("delete", "trash-2", words.delete, { danger: true })];
+  const shared = [{ separator: true }, one("leave", "door-open", words.leave, { danger: true })];
+  return [
+    { icon: "pencil", label: words.rename, run: () => rename(row) },
+    pin,
+    { icon: "link", label: words.copyLink, run: () => copyLink(row) },
+    { icon: "list-checks", label: words.select, run: () => selection.begin(row) },
+    ...(yes(row, "mine") ? owned : shared),
+  ];
+}
+
+/** Rename in place: Enter or leaving the field keeps, Escape does not. */
+function rename(row) {
+  const form = document.getElementById("rail-rename").content.firstElementChild.cloneNode(true);
+  const field = form.querySelector("input");
+  const before = titleOf(row);
+  let over = false;
+  const end = async (keep) => {
+    if (over) return;
+    over = true;
+    const title = field.value.trim();
+    const hadFocus = form.contains(document.activeElement);
+    form.remove();
+    row.classList.remove("renaming");
+    if (hadFocus) row.querySelector(".rail-item").focus();
+    if (keep && title && title !== before) await keepTitle(row, title, before);
+  };
+  field.value = before;
+  form.addEventListener("submit", (event) => (event.preventDefault(), end(true)));
+  field.addEventListener("blur", () => end(true));
+  field.addEventListener("keydown", (event) => {
+    event.stopPropagation();
+    if (event.key === "Escape" && !event.isComposing) end(false);
+  });
+  row.classList.add("renaming");
+  row.append(form);
+  field.select();
+}
+
+async function keepTitle(row, title, before) {
+  const shown = row.querySelector(".rail-title");
+  shown.textContent = title;
+  try {
+    await post(`${row.querySelector(".rail-item").pathname}title`, { title }, words.notDone);
+  } catch (error) {
+    shown.textContent = before;
+    toast(error.message);
+  }
+  await refresh();
+}
+
+async function copyLink(row) {
+  toast((await copyWords(row.querySelector(".rail-item").href)) ? words.linkCopied : words.notCopied);
+}
+
+/** The open session's own deeds, for the palette and the header's menu. */
+function offerDeeds() {
+  const row = open();
+  const can = (condition) => () => open() !== null && condition(open());
+  const id = list.dataset.current;
+  const pinned = row !== null && yes(row, "pinned");
+  const one = (deed, more) => offer({ id: deed, run: () => organise(deed, [id]), ...more });
+  offer({
+    id: "pin",
+    label: pinned ? words.unpin : words.pin,
+    icon: pinned ? "pin-off" : "pin",
+    run: () => organise(pinned ? "unpin" : "pin", [id]),
+    can: can(() => true),
+  });
+  one("archive", { label: words.archive, icon: "archive", slash: "archive", can: can((now) => yes(now, "mine") && !yes(now, "archived")) });
+  one("restore", { label: words.unarchive, icon: "archive-restore", can: can((now) => yes(now, "archived")) });
+  one("leave", { label: words.leave, icon: "door-open", can: can((now) => !yes(now, "mine")) });
+  one("delete", { label: words.delete, icon: "trash-2", can: can((now) => yes(now, "mine")) });
+}
+
+/** A long press opens the menu, and is no click; browsers that tell of it by themselves may be quicker. */
+function press(event) {
+  const row = rowOf(event.target);
+  if (event.pointerType !== "touch" || !row || event.target.closest("button, input")) return;
+  const life = new AbortController();
+  const stop = () => life.abort();
+  const timer = setTimeout(() => {
+    stop();
+    swallowClick();
+    menu(row);
+  }, HOLD);
+  life.signal.addEventListener("abort", () => clearTimeout(timer));
+  for (const name of ["pointerup", "pointercancel", "contextmenu", "scroll"]) addEventListener(name, stop, { capture: true, signal: life.signal });
+}
+
+/** `isRung` says whether news of the list would be heard. */
+export function connect(isRung) {
+  on("rail-menu", (button) => menu(rowOf(button)));
+  on("leave", () => organise("leave", [list.dataset.current]));
+  on("rail-more", async (button) => {
+    button.disabled = true;
+    if (!(await show({ shown: button.dataset.shown }))) toast(words.notLoaded);
+    button.disabled = false;
+  });
+  on("rail-archive", showArchive);
+  list.addEventListener("contextmenu", (event) => {
+    const row = rowOf(event.target);
+    if (!row || event.target.closest("input")) return;
+    event.preventDefault();
+    if (row.querySelector(".rail-dots").ariaExpanded !== "true") menu(row);
+  });
+  offer({ id: "new", label: words.newSession, icon: "square-pen", keys: "Ctrl+Shift+O", slash: "new", run: () => location.assign(list.dataset.home), can: mayBegin });
+  offer({ id: "archived", label: words.archivedSessions, icon: "archive", run: showArchive, can: () => !showsArchive() });
+  offerDeeds();
+  list.addEventListener("parley:listed", offerDeeds);
+  workspaces.connect();
+  selection.connect();
+  list.addEventListener("pointerdown", press);
+  keepFresh(isRung);
+  tellHandedOver();
+}

@@ -1,0 +1,42 @@
+// Signing out: drafts, unsent messages and everything else that this browser keeps of the user goes.
+
+const STORAGES = ["localStorage", "sessionStorage"];
+// What belongs to the browser rather than to the user.
+const KEPT = ["parley:theme", "parley:wrap"];
+
+function namesIn(storage) {
+  try {
+    return Object.keys(globalThis[storage]).filter((name) => name.startsWith("parley:") && !KEPT.includes(name));
+  } catch {
+    return [];
+  }
+}
+
+function clear() {
+  for (const storage of STORAGES) for (const name of namesIn(storage)) globalThis[storage].removeItem(name);
+}
+
+const hasUnsent = () => namesIn("localStorage").some((name) => name.startsWith("parley:outbox:"));
+
+/** Signs out; asks users first who could not sign in again by themselves. */
+export function signOut() {
+  const form = document.getElementById("sign-out");
+  if (form.dataset.wayBack === "yes") return form.requestSubmit();
+  const dialog = document.getElementById("confirm-sign-out").content.firstElementChild.cloneNode(true);
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    if (dialog.returnValue === "confirm") form.requestSubmit();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+export function connect() {
+  for (const form of document.querySelectorAll("form[data-sign-out]")) {
+    form.addEventListener("submit", (event) => {
+      if (hasUnsent() && !confirm(form.dataset.signOut)) return event.preventDefault();
+      clear();
+      addEventListener("pagehide", clear); // what the page writes as it goes
+    });
+  }
+}

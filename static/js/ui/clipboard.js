@@ -1,0 +1,58 @@
+// Copying: code blocks, outputs and links, with a word on whether it worked.
+import { on } from "./commands.js";
+import { copyText } from "./copy_text.js";
+import { words } from "./i18n.js";
+import { notice, say, settle } from "./notice.js";
+
+const SHOWN_MS = 2000;
+
+/** Copies the text that belongs to a button, and says so on the button for a moment. */
+async function copyFor(button) {
+  const source = button.closest(".code")?.querySelector("code") ?? document.getElementById(button.dataset.source);
+  confirm(button, await copyText(textOf(source), source));
+}
+
+/** Says on a button for a moment whether something was copied. */
+export function confirm(button, copied) {
+  if (button.firstChild) showWords(button, copied);
+  else if (copied) showMark(button);
+  if (copied) settle();
+  if (copied) say(words.copied);
+  else if (!button.firstChild) notice(words.notCopied);
+}
+
+/** Copies words that stand nowhere on the page; the focus stays where it is. */
+export async function copyWords(text) {
+  const field = document.createElement("textarea");
+  const focused = document.activeElement;
+  field.className = "sr-only";
+  field.value = text;
+  (focused.closest("dialog") ?? document.body).append(field); // the page around an open dialog cannot be selected
+  const copied = await copyText(text, field);
+  field.remove();
+  if (document.activeElement !== focused) focused.focus({ preventScroll: true });
+  return copied;
+}
+
+/** What is hidden behind "show all" is copied too; a terminal's prompt is not. */
+function textOf(source) {
+  if (source.value !== undefined) return source.value;
+  const parts = source.querySelectorAll("[data-copy]");
+  return parts.length ? [...parts].map((part) => part.textContent).join("\n") : source.textContent;
+}
+
+function showWords(button, copied) {
+  button.dataset.label ??= button.textContent;
+  button.textContent = copied ? words.copied : words.notCopied;
+  setTimeout(() => (button.textContent = button.dataset.label), SHOWN_MS);
+}
+
+function showMark(button) {
+  button.classList.add("copied");
+  setTimeout(() => button.classList.remove("copied"), SHOWN_MS);
+}
+
+export function connect() {
+  on("copy-code", copyFor);
+  on("copy", copyFor);
+}

@@ -1,0 +1,59 @@
+// Two people have written in one place: both texts side by side, and a choice; whoever writes may go on first.
+import { post } from "../net/http.js";
+import { words } from "./i18n.js";
+import { parse } from "./patch.js";
+import { localise } from "./time.js";
+
+const PAUSE = 400;
+
+/**
+ * Shows, in `place`, what has come to stand where somebody writes in `field`. `of` is a message's id, or
+ * "system_prompt". `take(present)` is called when they take it, `keep(present)` when theirs is to stand instead;
+ * `present` is {current, revision}. Resolves to it once it is shown, or to null where nothing differs or nothing came.
+ */
+export async function show({ of, place, field, take, keep }) {
+  const present = await compared(of, field.value);
+  if (!present || !field.isConnected) return null;
+  if (present.current === field.value) {
+    take(present);
+    return null;
+  }
+  draw(place, present, { take, keep });
+  follow(of, place, field);
+  return present;
+}
+
+/** Whether somebody is to choose. */
+export const isOpen = (place) => place.firstElementChild !== null;
+
+/** Leads to the choice: nothing is written over by a key that was meant for something else. */
+export function point(place) {
+  place.querySelector("[data-name=mine]").focus();
+}
+
+export const hide = (place) => place.replaceChildren();
+
+const compared = (of, mine) => post(`${location.pathname}compare`, { id: of, mine }, words.notDone).catch(() => null);
+
+function draw(place, present, { take, keep }) {
+  const box = parse(present.html).querySelector(".clash");
+  localise(box);
+  box.querySelector("[data-name=theirs]").addEventListener("click", () => take(present));
+  box.querySelector("[data-name=mine]").addEventListener("click", () => keep(present));
+  place.replaceChildren(box);
+}
+
+/** The difference is that of what stands in the field now. */
+function follow(of, place, field) {
+  const box = place.firstElementChild;
+  let due = 0;
+  const write = () => {
+    if (!box.isConnected) return field.removeEventListener("input", write);
+    clearTimeout(due);
+    due = setTimeout(async () => {
+      const present = await compared(of, field.value);
+      if (present && box.isConnected) box.querySelector(".difference").replaceChildren(...parse(present.html).querySelector(".difference").childNodes);
+    }, PAUSE);
+  };
+  field.addEventListener("input", write);
+}

@@ -1,0 +1,42 @@
+// Modules that begin to listen: those of a page at its start, others when they are first needed. What htmx asks for and
+// does not get is reported here as well, because nothing else on the page would change.
+import { words } from "./i18n.js";
+import { toast } from "./toast.js";
+
+const connected = new Set();
+
+/** Lets modules begin to listen, each once: calls what they export as `connect`. */
+export function connectAll(...modules) {
+  for (const { connect } of modules) {
+    if (!connect || connected.has(connect)) continue;
+    connected.add(connect);
+    connect();
+  }
+}
+
+/** Resolves to a module (`load` imports it), or to null after saying that it did not come. */
+export async function late(load) {
+  try {
+    const module = await load();
+    connectAll(module);
+    return module;
+  } catch {
+    toast(words.notLoaded);
+    return null;
+  }
+}
+
+const EXPLAINED = [401, 422]; // leads to signing in; says by itself what was refused
+
+function failed({ sourceElement, target, request, response, text }) {
+  if (sourceElement.getAttribute("hx-trigger") === "refresh") return; // nobody asked, and it will ask again
+  if (response?.status === 429 && text) toast(text);
+  else if (response?.status === 403) toast(words.tooOld);
+  else toast(request.method.toUpperCase() === "GET" ? words.notLoaded : words.notDone);
+  target.querySelector("[data-loading]")?.replaceWith(words.panelLost);
+}
+
+export function connect() {
+  document.addEventListener("htmx:response:error", ({ detail: { ctx } }) => EXPLAINED.includes(ctx.response.status) || failed(ctx));
+  document.addEventListener("htmx:error", ({ detail: { ctx } }) => ctx && failed(ctx));
+}

@@ -1,0 +1,50 @@
+// Keys that work on the whole page: help with all of them ("?"), and the way back to the composer (Shift+Escape).
+import { isBehind, offer, offered, shown } from "./commands.js";
+import { field } from "./field.js";
+import { words } from "./i18n.js";
+import { late } from "./late.js";
+
+const FIELDS = "input, textarea, select, [contenteditable]";
+let dialog = null;
+
+/** Brings the dialog up to date. */
+async function fillIn() {
+  // The composer's own list says when Escape stops the agent.
+  const deeds = offered().filter(({ id, keys }) => keys && id !== "stop");
+  dialog.querySelector("[data-actions]").replaceChildren(...deeds.map(row));
+  const messages = dialog.querySelector("[data-messages]");
+  const menu = messages && (await late(() => import("../messages/actions.js"))); // home has no messages
+  if (menu) messages.replaceChildren(...menu.keysOfMessages().map(row));
+  for (const keys of dialog.querySelectorAll("kbd")) keys.textContent = shown(keys.textContent);
+}
+
+function row({ label, keys }) {
+  const element = document.createElement("div");
+  const [what, how, key] = ["dt", "dd", "kbd"].map((name) => document.createElement(name));
+  what.textContent = label;
+  key.textContent = keys;
+  how.append(key);
+  element.append(what, how);
+  return element;
+}
+
+async function help() {
+  if (!dialog) {
+    dialog = document.getElementById("shortcuts").content.firstElementChild.cloneNode(true);
+    document.body.append(dialog);
+  }
+  await fillIn();
+  dialog.showModal();
+}
+
+export function connect() {
+  offer({ id: "keys", label: words.shortcuts, icon: "keyboard", keys: "?", slash: "keys", run: help });
+  if (field) offer({ id: "write", label: words.writeMessage, icon: "message-square", keys: "Shift+Esc", run: () => field.focus() });
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || isBehind()) return;
+    if (event.key === "?" && !event.target.closest?.(FIELDS)) help();
+    else if (event.key === "Escape" && event.shiftKey) field?.focus();
+    else return;
+    event.preventDefault();
+  });
+}
