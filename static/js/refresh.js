@@ -3,12 +3,11 @@ import htmx from "../vendor/htmx/htmx.esm.min.js";
 import { know } from "./faces.js";
 import { place } from "./popover.js";
 import { textAt } from "./server.js";
-import { atMidnight } from "./time.js";
+import { atMidnight, tellZone } from "./time.js";
 import { shownWorkspace } from "./workspaces.js";
 
 const SOON = 300;
 const EVERY = 15_000;
-const ZONE = "parley_zone";
 const list = document.getElementById("rail-list");
 const state = { shown: "", archived: "" };
 let due = 0;
@@ -41,7 +40,7 @@ function soon() {
 
 /** `isRung` says whether "parley:rail" on the document tells of all news; while it does not, the list looks itself. */
 export function keepFresh(isRung) {
-  setZone();
+  if (tellZone().isNew) soon();
   document.addEventListener("parley:rail", soon);
   setInterval(() => document.hidden || isRung() || soon(), EVERY);
   document.addEventListener("visibilitychange", () => document.hidden || soon());
@@ -70,13 +69,4 @@ async function morph(text) {
   const faces = document.getElementById("rail-faces");
   if (faces) know(JSON.parse(faces.dataset.faces));
   list.dispatchEvent(new Event("parley:listed"));
-}
-
-/** The server groups the list by the days of this zone. */
-function setZone() {
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
-  const cookie = `${ZONE}=${zone}`;
-  if (document.cookie.split("; ").includes(cookie)) return;
-  document.cookie = `${cookie}; path=/; max-age=31536000; samesite=lax`;
-  soon();
 }
