@@ -51,7 +51,7 @@ def test_index_groups_the_pages(root: Client) -> None:
 
 
 def test_index_shows_what_one_may_see(staff_with: Callable[..., User]) -> None:
-    """ADM-01: groups without a page are left out, and someone without permissions is told so."""
+    """ADM-01: groups without a page are left out, and someone without permissions is notified."""
     assert groups_of(signed_in(staff_with("view_session"))) == {"Sessions and agents": ["Sessions"]}
     assert "You don’t have permission to view or edit anything." in said(
         signed_in(staff_with(name="rob")).get("/admin/")
