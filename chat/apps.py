@@ -1,6 +1,7 @@
-"""The Django app."""
+"""The Django apps: the chat, and the admin with its own site."""
 
 from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
 from django.db.models.signals import post_migrate, pre_migrate
 
 
@@ -19,3 +20,7 @@ class ChatConfig(AppConfig):
         post_migrate.connect(restore_time_limits, sender=self)
         connect()
         post_migrate.connect(make_managers, sender=self)
+
+
+class ParleyAdminConfig(AdminConfig):
+    default_site = "chat.admin_site.ParleyAdminSite"

@@ -35,7 +35,7 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "chat.apps.ChatConfig",
     "channels",
-    "django.contrib.admin",
+    "chat.apps.ParleyAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

@@ -9,7 +9,8 @@ from chat.assets.bundles import CannotBundleError, bundle, folder_of
 FILES = {
     "pages/page.js": 'import Lib from "../../vendor/lib.js";\nimport { one as first,\n  two } from "../ui/a.js";\n'
     'import "./b.js";\nconst late = () => import("./late.js");\n',
-    "ui/a.js": 'import * as b from "../pages/b.js";\nconst later = () => import("./c.js");\nexport const one = b.zero() + 1;\nexport async function two() {}\n',
+    "ui/a.js": 'import * as b from "../pages/b.js";\nconst later = () => import("./c.js");\n'
+    "export const one = b.zero() + 1;\nexport async function two() {}\n",
     "pages/b.js": "export function zero() {\n  return 0;\n}\nexport class Thing {}\n",
     "pages/late.js": 'import { one } from "../ui/a.js";\n',
 }

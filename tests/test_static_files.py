@@ -22,6 +22,7 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from chat.assets import static_files, styles
+from chat.assets.bundles import folder_of
 from chat.assets.scripts import modules_of
 from chat.assets.static_files import Delivery, Storage
 from chat.overrides import whole_files
@@ -67,9 +68,7 @@ def test_each_page_gets_its_modules_in_one_file(prepared: Path) -> None:
         assert all("/vendor/" in address for address in re.findall('preload" href="([^"]*)"', page))
         for module in modules_of(f"js/{script}"):
             if module.startswith("js/"):
-                assert (
-                    "$modules" in (prepared / static_files.folder_of(script) / module.removeprefix("js/")).read_text()
-                )
+                assert "$modules" in (prepared / folder_of(script) / module.removeprefix("js/")).read_text()
 
 
 def test_only_comments_are_left_out(prepared: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.contrib.admin import ModelAdmin, SimpleListFilter
-from django.db.models import QuerySet
+from django.contrib.admin import ModelAdmin, SimpleListFilter, display
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+
+from chat.rendering.text.formatting import moment
 
 # Each word adds a condition for each column, and SQLite rejects a query with some hundreds of conditions.
 MAX_SEARCH_WORDS = 20
@@ -15,6 +17,22 @@ MAX_SEARCH_WORDS = 20
 # The return value of ModelAdmin.get_deleted_objects: the objects to delete, the number of objects by model name, the
 # names of models that the user may not delete, and the objects that prevent the deletion.
 DeletionPlan = tuple[list[Any], dict[Any, int], set[Any], list[Any]]
+
+
+def time_column(model: type[Model], name: str) -> Any:
+    """Return a column or read-only field with the time in a field of the model, for the viewer's zone.
+
+    It is a callable, which the stubs of `ModelAdmin.fields` do not know.
+    """
+    label = model._meta.get_field(name).verbose_name  # type: ignore[union-attr]  # not a relation from another model
+
+    @display(description=label, ordering=name)
+    def column(row: Any) -> str:
+        at = getattr(row, name)
+        return moment(at) if at else "—"
+
+    column.__name__ = name
+    return column
 
 
 class BoundedSearch:

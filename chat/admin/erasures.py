@@ -17,7 +17,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import audit_log
-from chat.admin.base import ReadOnly
+from chat.admin.base import ReadOnly, time_column
 from chat.admin.permissions import StaffRequest, title_for
 from chat.errors import ServiceError
 from chat.models import Erasure, Session, User
@@ -46,7 +46,10 @@ class ErasurePreview:
 
 @admin.register(Erasure)
 class ErasureAdmin(ReadOnly, Erasures):
-    fields = list_display = ("kind", "target", "requested_by", "requested_at", "finished_at", "counted")
+    fields = list_display = (
+        *("kind", "target", "requested_by", time_column(Erasure, "requested_at")),
+        *(time_column(Erasure, "finished_at"), "counted"),
+    )
     list_filter = ("kind",)
     show_facets = admin.ShowFacets.NEVER
     list_select_related = ("requested_by",)

@@ -25,7 +25,7 @@ from chat.admin.permissions import (
     require_messages,
     session_or_404,
 )
-from chat.admin.session_page import label_of, page_number, status_of
+from chat.admin.session_page import label_of, page_number, status_of, title_of
 from chat.errors import NoSuchMessage, ServiceError
 from chat.models import (
     TURN_MARKERS,
@@ -219,7 +219,7 @@ def add(request: StaffRequest, session_id: str) -> HttpResponse:
         **session_page.frame(request, session, _("Add a message")),
         "form": form,
         "after": after,
-        "after_label": label_of(after) if after else "",
+        "after_title": title_of(after) if after else "",
         "back": _url_of(after) if after else session_page.url_of(session.pk, "?p=1"),
     }
     return render(request, "admin/chat/session/add_message.html", values)
@@ -291,8 +291,9 @@ def _page(
         for field in form.fields.values():
             field.disabled = not can_write or row.removed_at is not None
     values = {
-        **session_page.frame(request, session, label_of(row)),
+        **session_page.frame(request, session, title_of(row)),
         "row": row,
+        "label": label_of(row),
         "status": status_of(row),
         "files": attached_to(row),
         "form": form,

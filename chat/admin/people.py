@@ -24,7 +24,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import erasures
-from chat.admin.base import BoundedSearch, DeletionPlan, GuardedDeletion
+from chat.admin.base import BoundedSearch, DeletionPlan, GuardedDeletion, time_column
 from chat.admin.permissions import StaffRequest, may_become, may_touch
 from chat.admin.security import link_to_events_of
 from chat.admin.tokens import link_to_tokens_of
@@ -34,6 +34,7 @@ from chat.services.people import accounts, second_factor, staff
 from chat.services.people.security_log import Kind, record
 
 PERMISSION_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
+LAST_LOGIN, DATE_JOINED = time_column(User, "last_login"), time_column(User, "date_joined")
 
 
 class PersonForm(UserChangeForm):  # type: ignore[type-arg]  # only its stub takes arguments
@@ -97,10 +98,10 @@ class PersonAdmin(MembershipLogging, GuardedDeletion, UserAdmin):  # type: ignor
     form = PersonForm
     add_form = NewPersonForm
     inlines = (WorkspacesInline,)
-    list_display = ("username", "shown_name", "is_active", "is_staff", "last_login")
+    list_display = ("username", "shown_name", "is_active", "is_staff", LAST_LOGIN)
     list_filter = ("is_active", "is_staff", "is_superuser", SecondFactorFilter, "groups")
     search_fields = ("username", "display_name", "first_name", "last_name", "email")
-    readonly_fields = ("last_login", "date_joined", "tokens", "two_step", "events")
+    readonly_fields = (LAST_LOGIN, DATE_JOINED, "tokens", "two_step", "events")
     list_per_page = 50
     show_facets = admin.ShowFacets.NEVER
     actions = ("sign_in_link", "sign_out", "reset_second_factor", erasures.erase_users)  # type: ignore[assignment]  # they take a StaffRequest: the admin site lets only staff in
@@ -108,7 +109,7 @@ class PersonAdmin(MembershipLogging, GuardedDeletion, UserAdmin):  # type: ignor
         (None, {"fields": ("username", "password", "two_step", "is_active", "can_own_workspace")}),
         (_("Personal info"), {"fields": ("display_name", "first_name", "last_name", "email")}),
         (_("Permissions"), {"classes": ("collapse",), "fields": PERMISSION_FIELDS}),
-        (_("Important dates"), {"fields": ("last_login", "date_joined")}),
+        (_("Important dates"), {"fields": (LAST_LOGIN, DATE_JOINED)}),
     )
     add_fieldsets = (
         (
@@ -120,9 +121,9 @@ class PersonAdmin(MembershipLogging, GuardedDeletion, UserAdmin):  # type: ignor
         ),
     )
 
-    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[Any]:
         """Only superusers can change permissions: other staff could give themselves more than they have."""
-        fields = [str(name) for name in super().get_readonly_fields(request, obj)]
+        fields = list(super().get_readonly_fields(request, obj))
         return fields if _is_superuser(request) else [*fields, *PERMISSION_FIELDS]
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from agents.toolbox import TOOLBOX
-from chat.admin.base import BoundedSearch
+from chat.admin.base import BoundedSearch, time_column
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
 from chat.errors import Invalid
@@ -213,7 +213,7 @@ def _first_paragraph(description: str) -> str:
 @admin.register(AgentPreset)
 class PresetAdmin(BoundedSearch, Admin):
     form = PresetForm
-    list_display = ("shown_name", "name", "model", "is_offered", "position", "updated_at")
+    list_display = ("shown_name", "name", "model", "is_offered", "position", time_column(AgentPreset, "updated_at"))
     list_display_links = ("shown_name", "name")
     list_editable = ("is_offered", "position")
     search_fields = ("name", "title", "model")

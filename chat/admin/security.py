@@ -12,16 +12,16 @@ from django.contrib.admin.utils import quote
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin.audit_log import READ
-from chat.admin.base import NamedChoicesFilter, ReadOnly
+from chat.admin.base import NamedChoicesFilter, ReadOnly, time_column
 from chat.models import SecurityEvent, User
 from chat.origin import Face
+from chat.rendering.text.formatting import moment
 from chat.services.people.security_log import Kind
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ FACES: dict[str, Any] = {
     Face.COMMAND: _("command"),
     Face.AGENT: _("agent"),
 }
+ACTION_TIME = time_column(LogEntry, "action_time")
 OBJECTS: dict[str, Any] = {"apitoken": _("API token"), "workspace": _("workspace")}
 ACTIONS = {ADDITION: _("Added"), CHANGE: _("Changed"), DELETION: _("Deleted"), READ: _("Read")}
 
@@ -145,8 +146,7 @@ class SecurityEventAdmin(LogAdmin, Events):
 
     @admin.display(description=_("time"), ordering="at")
     def time(self, event: SecurityEvent) -> str:
-        """The time with seconds, in a form that matches other logs."""
-        return f"{timezone.localtime(event.at):%Y-%m-%d %H:%M:%S}"
+        return moment(event.at, "seconds")
 
     @admin.display(description=_("event"), ordering="kind")
     def event(self, event: SecurityEvent) -> str:
@@ -171,9 +171,9 @@ class SecurityEventAdmin(LogAdmin, Events):
 
 @admin.register(LogEntry)
 class LogEntryAdmin(LogAdmin, Entries):
-    fields = ("action_time", "user", "action", "content_type", "object", "message")
+    fields = (ACTION_TIME, "user", "action", "content_type", "object", "message")
     readonly_fields = ("action", "object", "message")
-    list_display = ("action_time", "user", "action", "content_type", "object", "message")
+    list_display = (ACTION_TIME, "user", "action", "content_type", "object", "message")
     list_filter = (ActionFilter, "content_type", "action_time", ("user", admin.RelatedOnlyFieldListFilter))
     list_select_related = ("user", "content_type")
     search_fields = ("user__username", "user__display_name", "object_repr", "=object_id")

@@ -35,6 +35,7 @@ from chat.admin.permissions import (
 from chat.admin.session_form import SessionForm, save, with_conflicts
 from chat.admin.session_list import run_badge, state_badge
 from chat.models import TURN_MARKERS, ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session
+from chat.rendering.text.formatting import count
 from chat.services.messages.editing import CONTENT_TYPES, TEXT_TYPES, same_response
 
 if TYPE_CHECKING:
@@ -110,6 +111,14 @@ def label_of(row: ChatMessage) -> str:
     }[MessageType(row.type)]
 
 
+def title_of(row: ChatMessage) -> str:
+    """Return the heading of a message's page: its number in the conversation, and who or what wrote it."""
+    author = row.tool_name or row.sender or row.model or label_of(row)
+    if row.sequence is None:
+        return _("Message · %(author)s") % {"author": author}
+    return _("Message %(number)s · %(author)s") % {"number": count(row.sequence), "author": author}
+
+
 def status_of(row: ChatMessage) -> str:
     """Return the name of a message's status in the user's language; "" if the message is complete."""
     return {
@@ -132,6 +141,7 @@ class MessageItem:
     """
 
     row: Any
+    title: str
     label: str
     status: str
     who: str
@@ -155,6 +165,7 @@ def _build_item(row: Any, following: Any) -> MessageItem:
     excerpts = (row.text_excerpt or "", row.arguments_excerpt or "", row.result_excerpt or "")
     return MessageItem(
         row=row,
+        title=title_of(row),
         label=label_of(row),
         status=status_of(row),
         who=row.tool_name or row.sender or row.model,

@@ -11,7 +11,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
@@ -31,6 +30,7 @@ from chat.admin.session_list import (
 )
 from chat.models import SecurityEvent, Session, User
 from chat.queries.search import sessions_with
+from chat.rendering.text.formatting import count, moment
 from chat.services.people.security_log import Kind, record
 
 if TYPE_CHECKING:
@@ -146,17 +146,16 @@ class SessionAdmin(Admin):
         return state_badge(session)
 
     @admin.display(description=_("messages"))
-    def messages(self, session: Session) -> int:
-        count: int = session.message_count  # type: ignore[attr-defined]  # read_sessions sets it
-        return count
+    def messages(self, session: Session) -> str:
+        return count(session.message_count)  # type: ignore[attr-defined]  # read_sessions sets it
 
     @admin.display(description=_("tokens"), ordering="total_tokens")
     def tokens(self, session: Session) -> str:
-        return f"{session.total_tokens:,}"
+        return count(session.total_tokens)
 
     @admin.display(description=_("last active"), ordering="updated_at")
     def active(self, session: Session) -> str:
-        return date_format(timezone.localtime(session.updated_at), "SHORT_DATETIME_FORMAT")
+        return moment(session.updated_at)
 
 
 def _log_search(user: User, words: str, of: str, *, is_further_page: bool) -> None:

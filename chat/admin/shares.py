@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin.base import ReadOnly
+from chat.admin.base import ReadOnly, time_column
 from chat.admin.permissions import StaffRequest, may_read_messages
 from chat.models import Invitation, Share
 from chat.services.people import guests, sharing
@@ -69,7 +69,7 @@ class SessionAccessAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ig
 @admin.register(Share)
 class ShareAdmin(SessionAccessAdmin):
     deletion_kind = Kind.UNSHARED
-    fields = list_display = ("session", "user", "role", "created_at")
+    fields = list_display = ("session", "user", "role", time_column(Share, "created_at"))
     list_filter = ("role",)
     show_facets = admin.ShowFacets.NEVER
     list_select_related = ("session", "user")
@@ -92,7 +92,10 @@ class ShareAdmin(SessionAccessAdmin):
 @admin.register(Invitation)
 class InvitationAdmin(SessionAccessAdmin):
     deletion_kind = Kind.INVITATION_ENDED
-    fields = list_display = ("session", "role", "created_by", "created_at", "expires_at", "uses", "max_uses", "works")
+    fields = list_display = (
+        *("session", "role", "created_by", time_column(Invitation, "created_at")),
+        *(time_column(Invitation, "expires_at"), "uses", "max_uses", "works"),
+    )
     list_filter = ("role",)
     show_facets = admin.ShowFacets.NEVER
     list_select_related = ("session", "created_by")

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin.base import ReadOnly
+from chat.admin.base import ReadOnly, time_column
 from chat.admin.permissions import StaffRequest, may_touch
 from chat.errors import ServiceError
 from chat.models import ApiToken, User
@@ -26,11 +26,15 @@ if TYPE_CHECKING:
 else:
     Admin = admin.ModelAdmin
 
+CREATED = time_column(ApiToken, "created_at")
+LAST_USED = time_column(ApiToken, "last_used_at")
+EXPIRES = time_column(ApiToken, "expires_at")
+
 
 @admin.register(ApiToken)
 class TokenAdmin(ReadOnly, Admin):
-    fields = ("name", "user", "scope", "created_at", "last_used_at", "expires_at", "revoked_at")
-    list_display = ("name", "user", "scope", "last_used_at", "expires_at", "works")
+    fields = ("name", "user", "scope", CREATED, LAST_USED, EXPIRES, time_column(ApiToken, "revoked_at"))
+    list_display = ("name", "user", "scope", LAST_USED, EXPIRES, "works")
     list_filter = ("scope",)
     show_facets = admin.ShowFacets.NEVER
     list_select_related = ("user",)

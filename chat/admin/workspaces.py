@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin.base import GuardedDeletion
+from chat.admin.base import GuardedDeletion, time_column
 from chat.admin.permissions import StaffRequest
 from chat.models import Membership, Session, User, Workspace
 from chat.services.people import staff
@@ -71,7 +71,7 @@ class MembersInline(MembershipRows, WorkspaceInline):
 @admin.register(Workspace)
 class WorkspaceAdmin(MembershipLogging, GuardedDeletion):
     inlines = (MembersInline,)
-    list_display = ("name", "people", "sessions", "created_at")
+    list_display = ("name", "people", "sessions", time_column(Workspace, "created_at"))
     search_fields = ("name", "members__display_name", "members__username")
     ordering = ("name", "pk")
     list_per_page = 50

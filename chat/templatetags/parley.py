@@ -1,4 +1,4 @@
-"""Template tags and filters: icons, style sheets, scripts, numbers."""
+"""Template tags and filters: icons, style sheets, scripts, numbers, times."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from chat.rendering.messages.attachments import attached
 from chat.rendering.text import formatting
 
 register = template.Library()
+register.filter("moment", formatting.moment)
 register.filter("duration", formatting.duration)
 register.filter("spelled_duration", formatting.spelled_duration)
 register.filter("tokens", formatting.tokens)

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
@@ -28,10 +27,9 @@ from chat.services.people.workspaces import Place, Places, enter, places_of
 from chat.services.sessions.lifecycle import begin_session
 from chat.views.profile_pictures import picture_urls
 from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
+from chat.zones import zone_of
 
 STYLES = [f"css/{name}.css" for name in ("rail", "home", "composer", "dialog", "menu", "palette", "transfer")]
-# The browser's time zone; the session list is grouped by its days.
-ZONE_COOKIE = "parley_zone"
 RECENT = 4
 # How an operator connects a model; the home page shows them while there is only the demo agent.
 SETTINGS_OF_MODELS = (
@@ -148,14 +146,6 @@ def _choice(place: Place, places: Places) -> dict[str, Any]:
 
 def _address(place: Place) -> str:
     return reverse("workspace", args=[place.id])
-
-
-def zone_of(request: HttpRequest) -> ZoneInfo:
-    """Return the time zone of the browser; UTC until its cookie is set."""
-    try:
-        return ZoneInfo(request.COOKIES.get(ZONE_COOKIE, "UTC"))
-    except (KeyError, ValueError, OSError):  # a cookie may contain anything, a path too
-        return ZoneInfo("UTC")
 
 
 def agents() -> list[Agent]:

@@ -25,9 +25,9 @@ from chat.services.people import preferences as service
 from chat.transfer import public as transfer
 from chat.views import tokens
 from chat.views.forms import password_form
-from chat.views.home import zone_of
 from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, number, signed_in
+from chat.zones import zone_of
 
 Values = dict[str, Any]
 

@@ -24,9 +24,10 @@ from chat.models import SessionRole, User, Workspace
 from chat.services import import_uploads
 from chat.transfer import public as transfer
 from chat.transfer.public import EXTENSIONS, MEDIA_TYPES, ExportFormat, ImportedSession, Outline, export_session
-from chat.views.home import named_workspace, zone_of
+from chat.views.home import named_workspace
 from chat.views.requests import SignedInRequest, number, signed_in
 from chat.views.uploads import for_scripts
+from chat.zones import zone_of
 
 SOURCES = {
     "parley": "Parley",

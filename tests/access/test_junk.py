@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
-from chat.views.home import ZONE_COOKIE
+from chat.zones import ZONE_COOKIE
 from tests.access.people import ANONYMOUS, EVERYONE, OWNER, People
 from tests.access.test_pages import MATRIX, OF_SESSIONS, Row
 from tests.support.effort import share_of

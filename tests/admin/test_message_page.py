@@ -147,7 +147,8 @@ def test_history_is_on_the_page(admin: Client, ana: User, session: Session) -> N
     row = fill(session, START, HI, ANSWER, DONE)[1]
     save(admin, row, text="Ho")
     editing.include(session=session, author=ana, message_id=row.pk, included=False)
-    versions = [" ".join(each.get_text(" ").split()) for each in soup_of(admin.get(message_page(row))).select("ol li")]
+    items = soup_of(admin.get(message_page(row))).select(".versions li")
+    versions = [" ".join(item.get_text(" ").split()) for item in items]
     assert [version.split(" · ")[0] for version in versions] == ["Excluded from context", "Edited"]
     assert "Ana" in versions[0]
     assert versions[1].endswith("Earlier versions Hi")

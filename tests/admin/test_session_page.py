@@ -162,7 +162,7 @@ def test_long_session_is_paged(admin: Client, session: Session, django_assert_ma
     ChatMessage.objects.bulk_create(rows, batch_size=500)
     with django_assert_max_num_queries(20):
         page = admin.get(page_of(session))
-    assert [row.get_text() for row in soup_of(page).select(".place")] == [str(n) for n in range(9951, 10_001)]
+    assert [row.get_text() for row in soup_of(page).select(".place")] == [f"{n:,}" for n in range(9951, 10_001)]
     middle = admin.get(page_of(session), {"p": "3"})
     assert soup_of(middle).select_one(".place").get_text() == "101"  # type: ignore[union-attr]  # there is one
     assert soup_of(middle).select_one(".pages strong").get_text() == "3"  # type: ignore[union-attr]  # likewise

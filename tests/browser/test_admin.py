@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from urllib.parse import unquote
+from zoneinfo import ZoneInfo
+
+import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.browser.console import heed
+from tests.browser.gallery import Showcase, visit
 from tests.browser.person import PATIENCE, Person
+from tests.browser.screens import sign_in_as
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
 from tests.browser.test_messages import talk
@@ -33,9 +40,10 @@ class Desk:
         return self.page.locator(".message-row").filter(has_text=text)
 
     async def press(self, text: str, name: str) -> None:
-        """Press a button or follow a link of the message with this text."""
-        row = self.row(text)
-        await row.get_by_role("button", name=name).or_(row.get_by_role("link", name=name)).click()
+        """Open the menu of the message with this text, and press an item."""
+        menu = self.row(text).locator(".row-menu")
+        await menu.locator("summary").click()
+        await menu.get_by_role("button", name=name).or_(menu.get_by_role("link", name=name)).click()
 
     async def save(self, name: str = "Save") -> None:
         await self.page.get_by_role("button", name=name, exact=True).click()
@@ -127,3 +135,92 @@ async def test_pages_are_accessible_and_quiet(ana: Person, server: Server, model
     await expect(desk.page.get_by_role("heading", level=1)).to_have_text("Retry from here?")
     assert await violations(desk.page) == []
     assert not desk.complaints, desk.complaints
+
+
+async def test_message_menu_works_by_keyboard(ana: Person, model: WireServer) -> None:
+    """ADM-03: opened by Enter, closed by Escape with the focus back on its button; only one is open."""
+    await talk(ana, model, "An answer")
+    desk = await Desk.of(ana)
+    first, second = (desk.row(text).locator(".row-menu") for text in ("Question 1", "An answer"))
+    await first.locator("summary").press("Enter")
+    await expect(first.get_by_role("link", name="Edit")).to_be_visible()
+    await desk.page.keyboard.press("Tab")
+    await expect(first.get_by_role("link", name="Edit")).to_be_focused()
+    assert await violations(desk.page) == []
+    await desk.page.keyboard.press("Escape")
+    await expect(first.get_by_role("link", name="Edit")).to_be_hidden()
+    await expect(first.locator("summary")).to_be_focused()
+    await first.locator("summary").click()
+    await second.locator("summary").press("Enter")
+    await expect(first.get_by_role("link", name="Edit")).to_be_hidden()
+    await desk.page.get_by_role("heading", level=1).click()
+    await expect(second.get_by_role("link", name="Edit")).to_be_hidden()
+    assert not desk.complaints, desk.complaints
+
+
+async def test_message_menu_needs_no_script(ana: Person, browser: Browser, model: WireServer) -> None:
+    """ADM-03: what is done with a message can be done without JavaScript."""
+    await talk(ana, model, "An answer")
+    address = (await Desk.of(ana)).page.url
+    state = await ana.page.context.storage_state()
+    context = await browser.new_context(java_script_enabled=False, storage_state=state)
+    desk = Desk(await context.new_page())
+    await desk.page.goto(address)
+    await expect(desk.row("An answer").get_by_role("button", name="Remove")).to_be_hidden()
+    await desk.press("An answer", "Remove")
+    await expect(desk.row("An answer")).to_have_count(0)
+    await expect(ana.answers).to_have_count(0)
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+async def test_times_are_the_viewers(browser: Browser, showcase: Showcase, zone: str) -> None:
+    """UI-02: the list shows the time in the browser's zone, says which it is, and tells the server."""
+    context = await browser.new_context(base_url=showcase.address, timezone_id=zone)
+    page = await context.new_page()
+    await sign_in_as(page, showcase, "admin")
+    await page.goto("/admin/chat/session/")
+    time = page.locator("#result_list .field-active time").first
+    at = datetime.fromisoformat(str(await time.get_attribute("datetime"))).astimezone(ZoneInfo(zone))
+    await expect(time).to_have_text(f"{at:%b} {at.day}, {at:%Y, %H:%M}")
+    await expect(page.locator("[data-zone]")).to_have_text(zone.replace("_", " "))
+    await page.reload()
+    today = page.locator(".filter").filter(has_text="Last active").locator("a").nth(1)
+    offset = f"{at:%z}"
+    assert f"{offset[:3]}:{offset[3:]}" in unquote(str(await today.get_attribute("href")))
+
+
+LISTS = ("session", "agentpreset", "share", "invitation", "user", "workspace", "apitoken", "securityevent", "erasure")
+WIDTHS = """() => [document.documentElement, document.querySelector(".results")]
+  .map((each) => (each ? each.scrollWidth - each.clientWidth : 0))"""
+
+
+async def test_nothing_is_cut_off(browser: Browser, showcase: Showcase) -> None:
+    """ADM-01: a list shows all its columns at 1280 pixels; on a phone no page scrolls sideways."""
+    session = showcase.session.strip("/").rpartition("/")[2].replace("_", "_5F")
+    addresses = [
+        "/admin/",
+        "/admin/admin/logentry/",
+        "/admin/auth/group/",
+        f"/admin/chat/session/{session}/change/?p=1",
+    ]
+    addresses += [f"/admin/chat/{name}/" for name in LISTS]
+    for phone in (False, True):
+        page = await visit(browser, showcase, phone=phone, who="admin")
+        for address in addresses:
+            await page.goto(address)
+            sideways, in_the_list = await page.evaluate(WIDTHS)
+            assert (address, sideways) == (address, 0)
+            assert phone or (address, in_the_list) == (address, 0)
+
+
+async def test_navigation_of_phones_is_a_drawer(browser: Browser, showcase: Showcase) -> None:
+    """ADM-01: the navigation opens by its button, leads to the other lists, and closes by Escape."""
+    page = await visit(browser, showcase, phone=True, who="admin")
+    await page.goto("/admin/")
+    await expect(page.get_by_role("navigation", name="Admin")).to_be_hidden()
+    await page.get_by_role("button", name="Open navigation").click()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("navigation", name="Admin")).to_be_hidden()
+    await page.get_by_role("button", name="Open navigation").click()
+    await page.get_by_role("navigation", name="Admin").get_by_role("link", name="Workspaces").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Workspaces")

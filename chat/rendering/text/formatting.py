@@ -1,11 +1,15 @@
-"""Values as the page shows them: durations, token counts, effort levels and avatars (UI-02, UI-04, UI-08)."""
+"""Values as the page shows them: times, durations, token counts, effort levels, avatars (UI-02, UI-04, UI-08)."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from zlib import crc32
 
+from django.utils import timezone
 from django.utils.formats import number_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext_lazy
 
@@ -19,6 +23,15 @@ EFFORT_LEVELS = {
     "xhigh": pgettext_lazy("reasoning effort", "Extra high"),
     "max": pgettext_lazy("reasoning effort", "Max"),
 }
+
+
+def moment(at: datetime, form: str = "medium") -> SafeString:
+    """Return a `<time>` element. static/js/ui/time.js writes it in the viewer's zone and by their clock.
+
+    `form` is "medium" or "seconds". Until the script has run, the text names its zone.
+    """
+    text = f"{timezone.localtime(at):%Y-%m-%d %H:%M:%S %Z}"
+    return format_html('<time datetime="{}" data-form="{}">{}</time>', at.isoformat(), form, text)
 
 
 def duration(milliseconds: int) -> str:

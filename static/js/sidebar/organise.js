@@ -5,7 +5,7 @@ import { keepInTab, keptInTab } from "../net/storage.js";
 import { know } from "../ui/faces.js";
 import { words } from "../ui/i18n.js";
 import { place } from "../ui/popover.js";
-import { atMidnight, localise } from "../ui/time.js";
+import { atMidnight, localise, tellZone } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
 import { shownWorkspace } from "./workspaces.js";
 
@@ -13,7 +13,6 @@ import { shownWorkspace } from "./workspaces.js";
 
 const SOON = 300;
 const EVERY = 15_000;
-const ZONE = "parley_zone";
 const list = document.getElementById("rail-list");
 const state = { shown: "", archived: "" };
 let due = 0;
@@ -46,7 +45,7 @@ function soon() {
 
 /** `isRung` says whether "parley:rail" on the document tells of all news; while it does not, the list looks itself. */
 export function keepFresh(isRung) {
-  setZone();
+  if (tellZone().isNew) soon();
   localise(list);
   document.addEventListener("parley:rail", ({ detail }) => (detail?.now ? refresh() : soon()));
   setInterval(() => document.hidden || isRung() || soon(), EVERY);
@@ -77,15 +76,6 @@ async function morph(text) {
   const faces = document.getElementById("rail-faces");
   if (faces) know(JSON.parse(faces.dataset.faces));
   list.dispatchEvent(new Event("parley:listed"));
-}
-
-/** The server groups the list by the days of this zone. */
-function setZone() {
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
-  const cookie = `${ZONE}=${zone}`;
-  if (document.cookie.split("; ").includes(cookie)) return;
-  document.cookie = `${cookie}; path=/; max-age=31536000; samesite=lax`;
-  soon();
 }
 
 const GOES = ["delete", "leave"];

@@ -1,5 +1,6 @@
 // Times in the reader's own zone, by their 24-hour or 12-hour clock (UI-02).
 
+const ZONE = "parley_zone";
 const root = document.documentElement;
 const two = (number) => String(number).padStart(2, "0");
 const isTwelve = () => root.dataset.clock === "12";
@@ -21,7 +22,15 @@ function inList(date, now = new Date()) {
 }
 
 /** The whole date and time, in words. */
-export const fullTime = (date) => formatter({ dateStyle: "full", timeStyle: "medium", hour12: isTwelve() }).format(date);
+export const fullTime = (date) => dated({ dateStyle: "full", timeStyle: "medium" }, date);
+
+/** How a `data-form` writes a time; without one, `clock` does. */
+const FORMS = {
+  full: fullTime,
+  list: inList,
+  medium: (date) => dated({ dateStyle: "medium", timeStyle: "short" }, date),
+  seconds: (date) => dated({ dateStyle: "medium", timeStyle: "medium" }, date),
+};
 
 /** Writes every <time> below a node in the reader's zone, with the full date on hover. */
 export function localise(root) {
@@ -29,10 +38,19 @@ export function localise(root) {
     const date = new Date(time.dateTime);
     if (Number.isNaN(date.getTime())) continue;
     const full = fullTime(date);
-    const text = { full, list: inList(date) }[time.dataset.form] ?? clock(date);
+    const text = FORMS[time.dataset.form]?.(date) ?? clock(date);
     if (time.textContent !== text) time.textContent = text;
     time.title = full;
   }
+}
+
+/** The reader's zone, told to the server too, which groups lists by days; says whether that is news to it. */
+export function tellZone() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
+  const cookie = `${ZONE}=${zone}`;
+  const isNew = !document.cookie.split("; ").includes(cookie);
+  if (isNew) document.cookie = `${cookie}; path=/; max-age=31536000; samesite=lax`;
+  return { zone, isNew };
 }
 
 /** Calls back soon after each midnight: what was "14:30" has become "2/28 14:30". */
@@ -46,6 +64,11 @@ export function atMidnight(callback) {
   const wait = () => setTimeout(() => (look(), wait()), new Date().setHours(24, 0, 1, 0) - Date.now());
   wait();
   document.addEventListener("visibilitychange", look); // timers stand still while a machine sleeps
+}
+
+// `hour12: false` would write midnight as 24:00 in English.
+function dated(options, date) {
+  return formatter({ ...options, hourCycle: isTwelve() ? "h12" : "h23" }).format(date);
 }
 
 function timeOf(date) {

@@ -39,7 +39,7 @@ async def staff_people(page: Page, showcase: Showcase) -> None:
 async def staff_person(page: Page, showcase: Showcase) -> None:
     await _open(page, showcase, "user/")
     await page.locator("#result_list").get_by_role("row", name="mei").first.get_by_role("link").first.click()
-    await expect(page.get_by_role("heading", name="Change person")).to_be_visible()
+    await expect(page.get_by_role("heading", level=1, name="mei")).to_be_visible()
 
 
 @screen
@@ -56,7 +56,7 @@ async def staff_workspaces(page: Page, showcase: Showcase) -> None:
 async def staff_workspace(page: Page, showcase: Showcase) -> None:
     await staff_workspaces(page, showcase)
     await page.locator("#result_list tbody").get_by_role("link").first.click()
-    await expect(page.get_by_role("heading", name="Change workspace")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Members")).to_be_visible()
 
 
 @screen
@@ -80,7 +80,7 @@ async def staff_tokens(page: Page, showcase: Showcase) -> None:
 async def staff_token(page: Page, showcase: Showcase) -> None:
     await staff_tokens(page, showcase)
     await page.get_by_role("link", name="Nightly report").click()
-    await expect(page.get_by_role("heading", name="View API token")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Nightly report")).to_be_visible()
 
 
 @screen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import Page, expect
 
-from tests.browser.screens import Showcase, screen, sign_in_as
+from tests.browser.screens import Showcase, is_phone, screen, sign_in_as, speak
 
 LIST = "/admin/chat/session/"
 
@@ -65,3 +65,18 @@ async def staff_erase(page: Page, showcase: Showcase) -> None:
     await _of_session(page, showcase)
     await page.get_by_role("button", name="Erase…").click()
     await expect(page.get_by_label("Erase for good")).to_be_visible()
+
+
+@screen
+async def staff_navigation(page: Page, showcase: Showcase) -> None:
+    """On a phone the navigation is a drawer."""
+    await staff_home(page, showcase)
+    if is_phone(page):
+        await page.get_by_role("button", name="Open navigation").click()
+
+
+@screen
+async def staff_sessions_chinese(page: Page, showcase: Showcase) -> None:
+    await staff_sessions(page, showcase)
+    await speak(page, showcase, "zh-hans")
+    await page.reload()

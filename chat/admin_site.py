@@ -1,0 +1,69 @@
+"""The admin site: its pages in groups, and times in the zone of the viewer's browser.
+
+It is not part of the package `chat.admin`, which Django imports to register pages at the site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.template.response import SimpleTemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from chat.zones import zone_of
+
+# The groups of the navigation: their names, and their models with the icon of each.
+GROUPS: list[tuple[str, Any, dict[str, str]]] = [
+    (
+        "sessions",
+        _("Sessions and agents"),
+        {"Session": "message-square", "AgentPreset": "bot", "Share": "users", "Invitation": "link"},
+    ),
+    (
+        "people",
+        _("People and access"),
+        {"User": "user", "Group": "shield", "Workspace": "panel-left", "ApiToken": "key"},
+    ),
+    ("logs", _("Logs"), {"SecurityEvent": "lock", "LogEntry": "history", "Erasure": "trash-2"}),
+]
+
+
+class ParleyAdminSite(AdminSite):
+    site_header = site_title = _("Parley admin")
+    index_title = _("Overview")
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """Return the models that the user may see in GROUPS instead of by app; models of no group come last."""
+        models = {model["object_name"]: model for app in super().get_app_list(request) for model in app["models"]}
+        groups = []
+        for label, name, icons in GROUPS:
+            known = [models.pop(model) | {"icon": icon} for model, icon in icons.items() if model in models]
+            groups.append(_group(label, name, known))
+        groups.append(_group("others", _("Others"), [model | {"icon": "file"} for model in models.values()]))
+        return [group for group in groups if group["models"]]
+
+    def app_index(self, request: HttpRequest, app_label: str, extra_context: dict[str, Any] | None = None) -> Any:
+        """Redirect to the index: the groups are not Django's apps."""
+        return HttpResponseRedirect(reverse("admin:index", current_app=self.name))
+
+    def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:
+        """Add the viewer's time zone to a view: filters such as “today” mean the viewer's day."""
+
+        @wraps(view)
+        def in_zone(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            with timezone.override(zone_of(request)):
+                response = view(request, *args, **kwargs)
+                return response.render() if isinstance(response, SimpleTemplateResponse) else response
+
+        return super().admin_view(in_zone, cacheable)
+
+
+def _group(label: str, name: Any, models: list[Any]) -> dict[str, Any]:
+    """Return a group in the form of Django's apps."""
+    return {"app_label": label, "name": name, "app_url": "", "has_module_perms": True, "models": models}
