@@ -170,3 +170,23 @@ async def test_token_is_made_copied_and_revoked(ana: Person, server: Server) -> 
     await tokens.get_by_role("button", name="Revoke token").click()
     await expect(page.locator("#toasts")).to_contain_text("Token “Nightly” revoked.")
     assert (await page.request.get(f"{server.address}/api/me", headers=headers, max_retries=RETRIES)).status == 401
+
+
+async def test_sections_are_reached_from_their_list(ana: Person, server: Server) -> None:
+    """The list leads to each section and marks the one that is read; a refused field has the focus."""
+    page = ana.page
+    await page.goto(f"{server.address}/settings/")
+    sections = page.get_by_role("navigation", name="Sections")
+    current = sections.locator("[aria-current]")
+    await expect(current).to_have_text("You")
+    await sections.get_by_role("link", name="API tokens").click()
+    await expect(page.get_by_role("heading", name="API tokens")).to_be_in_viewport()
+    await page.get_by_role("heading", name="Your data").scroll_into_view_if_needed()
+    await page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    await expect(current).to_have_text("Your data")
+    await page.locator("[name=new_password1]").fill("x")
+    await page.locator("[name=new_password2]").fill("y")
+    await page.get_by_role("button", name="Set password").click()
+    await expect(page.locator("[aria-invalid=true]").first).to_be_focused()
+    ana.complaints = [said for said in ana.complaints if "422" not in said]
+    ana.complain()

@@ -22,6 +22,7 @@ if (field) {
 
 const form = document.getElementById("preferences");
 const said = document.getElementById("saved").dataset;
+const root = document.documentElement;
 
 for (const part of [preferences, signOut, toasts]) part.connect();
 
@@ -35,6 +36,9 @@ form.addEventListener("change", async ({ target }) => {
 });
 
 localise(document);
+// Later: going to the address's #section, which the browser does at the end of loading, takes the focus away.
+addEventListener("load", () => setTimeout(() => document.querySelector("[aria-invalid=true]")?.focus()));
+showSection();
 
 for (const upload of document.querySelectorAll("form[data-at-once]")) upload.addEventListener("change", () => upload.requestSubmit());
 
@@ -46,4 +50,25 @@ async function allowed(box) {
   box.checked = answer === "granted";
   document.getElementById("notify-refused").hidden = box.checked;
   return box.checked;
+}
+
+/** Marks in the navigation the section that is being read: the last one that has begun at its top. */
+function showSection() {
+  const links = [...document.querySelectorAll(".settings-nav a")];
+  let due = 0;
+  const look = () => {
+    due = 0;
+    const isAtEnd = scrollY + innerHeight >= root.scrollHeight - 2;
+    const begun = links.filter(({ hash }) => document.querySelector(hash).getBoundingClientRect().top < 120);
+    const present = (isAtEnd && scrollY > 0 ? links : begun).at(-1) ?? links[0];
+    for (const link of links) {
+      if (link !== present) link.removeAttribute("aria-current");
+      else if (!link.hasAttribute("aria-current")) {
+        link.setAttribute("aria-current", "true");
+        link.parentElement.scrollLeft = link.offsetLeft - link.parentElement.offsetWidth / 3;
+      }
+    }
+  };
+  addEventListener("scroll", () => (due ||= requestAnimationFrame(look)), { passive: true });
+  look();
 }
