@@ -17,7 +17,7 @@ ROW = re.compile(r"^\| ((?:MSG|CTX|RUN|LIVE|UI|ADM)-\d\d) \| (.*) \|$", re.MULTI
 ROWS = dict(ROW.findall((ROOT / "docs/behaviours.md").read_text()))
 PLANNED = {name for name, text in ROWS.items() if text.startswith("*Planned*")}
 NAMED = re.compile(r"`((?:[\w-]+/)+(?:[\w-]+\.(?:py|md|js|css|html|toml))?)`")
-PLACES = (ROOT, ROOT / "chat", ROOT / "agents", ROOT / "agents/providers", ROOT / "tests")
+PLACES = (ROOT, ROOT / "chat", ROOT / "agents", ROOT / "agents/providers", ROOT / "static/js", ROOT / "tests")
 
 
 def tracked(*suffixes: str) -> list[Path]:
