@@ -75,12 +75,14 @@ class EventStream(SocketQueue):
         yield step_stream.OPENING
         while not self.closed:
             self._news.clear()
+            # The queue is empty when a sync starts. A gap found in frames in front of its answer would start the next
+            # sync, which waits until that answer has been taken: forever.
+            while piece := self._take():
+                yield piece
             if self._is_behind:
                 self._is_behind = False
                 await self._sync(source)
-            while piece := self._take():
-                yield piece
-            if not self._is_behind and not await self._notified():
+            elif not await self._notified():
                 yield step_stream.BEAT
         yield step_stream.BYE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -10,22 +11,38 @@ from agents.messages import Json
 from chat.live.event_stream import EventStream
 from chat.live.socket_queue import SocketQueue
 from chat.models import SessionRole, User
+from tests.support.socket import PATIENCE
 
 FIRST = {"type": "text_delta", "revision": 1, "id": "m_1", "text": "Once"}
 
 
 class Rows:
-    """Stands for a session's feed: its `sync` sends what the rows say, and ends the stream the second time."""
+    """Stands for a session's feed: its `sync` sends what the rows say, and ends the stream after `last` times."""
 
-    def __init__(self) -> None:
+    def __init__(self, last: int = 2, answers: list[Json] | None = None) -> None:
         self.synced = 0
+        self._last = last
+        self._answers = iter(answers or [])
 
     async def sync(self, socket_queue: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None:
+        await asyncio.wait_for(socket_queue.answered(), PATIENCE)
         self.synced += 1
         socket_queue.pause()
-        socket_queue.release([], since)
-        if self.synced > 1:
+        answer = next(self._answers, None)
+        socket_queue.release([encode(answer)] if answer else [], answer["revision"] if answer else since)
+        if self.synced == self._last:
             socket_queue.leave()
+
+
+def new_stream() -> EventStream:
+    """Return a stream that is held until its first sync, as the hub leaves it."""
+    stream = EventStream(User(pk=1), 0, SessionRole.VIEWER, None, "en")
+    stream.pause()
+    return stream
+
+
+def encode(frame: Json) -> str:
+    return json.dumps(frame, separators=(",", ":"))
 
 
 @pytest.mark.parametrize(
@@ -41,22 +58,37 @@ class Rows:
 )
 async def test_gaps_make_the_stream_sync(frame: Json, is_gap: bool) -> None:
     """LIVE-02: where a part of a text or an event is missing, the rows are read again."""
-    stream, rows = EventStream(User(pk=1), 0, SessionRole.VIEWER, None, "en"), Rows()
+    stream, rows = new_stream(), Rows()
     pieces = stream.follow(rows)
     await anext(pieces)
-    stream.put(json.dumps(FIRST, separators=(",", ":")), 1)
+    stream.put(encode(FIRST), 1)
     await anext(pieces)
-    stream.put(json.dumps(frame, separators=(",", ":")), frame.get("revision"))
+    stream.put(encode(frame), frame.get("revision"))
     told = await anext(pieces)
     assert (rows.synced, frame["type"] in told) == ((2, False) if is_gap else (1, True))
 
 
 async def test_event_that_the_client_has_is_not_sent_again() -> None:
     """LIVE-02: what the rows have told may still come from the layer; folded twice, a text would be doubled."""
-    stream, rows = EventStream(User(pk=1), 0, SessionRole.VIEWER, None, "en"), Rows()
+    stream, rows = new_stream(), Rows()
     pieces = stream.follow(rows)
     await anext(pieces)
     for frame, revision in ((FIRST, 1), (FIRST, 1), ({"type": "session_updated", "revision": 2}, 2)):
-        stream.put(json.dumps(frame, separators=(",", ":")), revision)
+        stream.put(encode(frame), revision)
     told = await anext(pieces)
     assert (told.count("text_delta"), told.count("session_updated"), rows.synced) == (1, 1, 1)
+
+
+async def test_gap_in_front_of_an_answer_does_not_block_the_stream() -> None:
+    """LIVE-02: the beacon finds the session ahead while events that follow a lost one still wait to be sent."""
+    answer: Json = {"type": "changes", "revision": 9, "messages": []}
+    stream, rows = new_stream(), Rows(last=3, answers=[{**answer, "revision": 1}, answer])
+    pieces = stream.follow(rows)
+    await anext(pieces)
+    await anext(pieces)
+    waiting = asyncio.ensure_future(anext(pieces))
+    await asyncio.sleep(0)
+    stream.put(encode({"type": "session_updated", "revision": 5}), 5)
+    stream.put_head(encode({"type": "head", "revision": 9}), 9)
+    assert encode(answer) in await waiting
+    assert rows.synced == 2
