@@ -26,7 +26,6 @@ _CLASSES = {
     "footnote-back",
     "footnote-ref",
     "footnote-text",
-    "alert",
     "load",
     "hl",
     "table-wrap",
@@ -39,7 +38,7 @@ _CLASSES = {
     "center",
 }
 _ALERTS = {"note", "tip", "important", "warning", "caution"}
-_CLASSES |= {f"alert-{kind}" for kind in _ALERTS}
+_CLASSES |= {f"alert alert-{kind}" for kind in _ALERTS}
 _CLASSES |= {"right", *STANDARD_TYPES.values()}
 _VALUES = {
     ("a", "target"): {"_blank"},

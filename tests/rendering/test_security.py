@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from chat.rendering.markdown import render
 from chat.rendering.markdown.stream import MarkdownStream
 from tests.rendering.allowed import check
-from tests.rendering.documents import pieces
+from tests.rendering.documents import TRAPS, pieces
 from tests.rendering.vectors import VECTORS
 
 SCHEMES = (
@@ -126,6 +126,12 @@ def test_known_vector_yields_only_our_markup(text: str) -> None:
         check(stream.tail_html())
     stream.finish()
     check("".join(stream.blocks))
+
+
+@pytest.mark.parametrize("text", TRAPS)
+def test_special_markdown_yields_only_our_markup(text: str) -> None:
+    """MSG-12: the same for each construct that the random texts are made of."""
+    check(render.render(text))
 
 
 @settings(deadline=None)
