@@ -136,5 +136,5 @@ async def test_the_demo_agent_says_what_reached_it(node: TestNode, ana: User) ->
     ]
     await sent(node, session, ana, "", *ids)
     answer = (await node.shown(session))[2]
-    assert "I see **error.png** (80×60)" in answer[2]
-    assert "I read **think.txt** (3 words)" in answer[2]
+    assert "**error.png** (80×60)" in answer[2]
+    assert "**think.txt** (3 words)" in answer[2]

@@ -1,4 +1,4 @@
-"""The demo agent: shows what Parley can do without any model, by what the user's last message says."""
+"""The demo agent: answers by a keyword in the user's last message, without a model."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ SLOW_SECONDS = 20.0
 
 _TOKEN = re.compile(r"\s*[^\s一-鿿]+|\s*[一-鿿]{1,2}|\s+")
 _CHINESE = re.compile(r"[一-鿿]")
-# CTX-06: in a shared session the projection puts the speaker before the words.
-# The label before a file, or the file itself when it came as text.
+# The label in front of a file, or in front of the file's content when it is sent as text.
 _LABEL = re.compile(r"(?:\[[^\[\]\n]{1,80}\] )?\[(?:Image|PDF|File) (?P<name>[^\[\]\n]+)\](?P<text>\n)?")
+# CTX-06: in a shared session the context puts the sender's name in front of the text.
 _SPEAKER = re.compile(r"\[(?P<name>[^\[\]\n]{1,80})\]:?\s+")
 
 
 class DemoProvider:
     """A provider with one scripted model. Stateless: each answer follows from its request alone.
 
-    `tokens_per_second` is the pace of its typing; 0 types everything at once.
+    `tokens_per_second` limits how fast it streams; 0 sends everything at once.
     """
 
     def __init__(self, name: str = "demo", tokens_per_second: float = TOKENS_PER_SECOND) -> None:
@@ -44,12 +44,12 @@ class DemoProvider:
         return [MODEL]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no connection to close."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """The user's last message, and what happened since. `rest` is what follows the command word."""
+    """The user's last message, and the tool calls and results since. `rest` is the text after the command word."""
 
     text: str
     command: str
@@ -100,7 +100,7 @@ def _question(request: Request) -> _Question:
 
 
 def _last_text(message: Message) -> str:
-    """Return what the user wrote, which comes after their files."""
+    """Return the user's own text, which comes after their files."""
     last = [part.text for part in message.parts if isinstance(part, Text)][-1]
     return "" if _LABEL.match(last) else last
 
@@ -202,19 +202,19 @@ _COMMAND = re.compile("|".join(rf"(?<![a-z]){word}(?![a-z])" for word in _COMMAN
 
 
 def _typed(reply: Reply, request: Request, tokens_per_second: float) -> Iterator[Step]:
-    """Break texts into tokens, pause between them, and end with the usage that they come to."""
+    """Split texts into tokens with a pause before each, and end with the usage."""
     paced = tokens_per_second > 0
-    spoken = 0
+    sent = 0
     yield from [Pause(FIRST_TOKEN_SECONDS)] if paced else []
     for step in _tokens(reply):
         if isinstance(step, Pause):
             yield from [step] if paced else []
             continue
         if isinstance(step, str | ReasoningDelta | ToolCall):
-            spoken += 1
+            sent += 1
             yield from [Pause(1 / tokens_per_second)] if paced else []
         yield step
-    yield _usage(request, spoken)
+    yield _usage(request, sent)
 
 
 def _tokens(reply: Reply) -> Iterator[Step]:

@@ -1,45 +1,45 @@
-"""What the demo agent says."""
+"""The texts of the demo agent."""
 
 from __future__ import annotations
 
 from agents.messages import ToolCall, ToolResult
 
 HELP = """\
-Hello! I am Parley's **demo agent**. I am a script, not an AI: I look for a word in your message and play a prepared \
-answer, so that you can see how everything here works without a key.
+Hello! I am Parley's **demo agent**: a script, not an AI model. I look for a keyword in your message and reply with a \
+prepared answer, so you can try Parley without an API key.
 
 Try one of these:
 
-| Say | and see |
+| Write | To see |
 | --- | --- |
 | `markdown` | a table, lists, formulas, and code in several languages, streamed |
-| `think` | reasoning before an answer |
+| `think` | reasoning before the answer |
 | `tools` | three tool calls in one response |
 | `calculate 2 ** 64 / 3` | the calculator |
-| `slow` | twenty seconds of typing: press Stop, or write the next message in the meantime |
-| `long` | an answer of many sections |
-| `error`, `error mid`, `error busy` | a refused request, a lost connection, a server that is too busy |
-| `echo …` | your own words |
-| `who` | who is speaking, in a shared session |
+| `slow` | an answer that takes twenty seconds: stop it, or send another message while it runs |
+| `long` | an answer with many sections |
+| `error`, `error mid`, `error busy` | a rejected request, a lost connection, an overloaded provider |
+| `echo …` | your own text |
+| `who` | who sent the message, in a shared session |
 
-**To talk to a real model**, stop Parley, set one of these in its environment and start it again:
+**To use a real model**, stop Parley, set one of these environment variables and start it again:
 
 ```bash
 export ANTHROPIC_API_KEY=…                          # Claude
 export OPENAI_API_KEY=…                             # OpenAI
-export OPENAI_BASE_URL=http://localhost:11434/v1    # any compatible server: Ollama, vLLM, …
+export OPENAI_BASE_URL=http://localhost:11434/v1    # any compatible server, such as Ollama or vLLM
 ```
 """
 
 SEEN = """\
-This is what reached me with your message:
+I received these files with your message:
 
 {files}
 
-A real model would now look into it.
+A real model would now read them.
 """
-SEEN_FILE = "I see **{name}** ({about})"
-READ_FILE = "I read **{name}** ({count} words)"
+SEEN_FILE = "**{name}** ({about})"
+READ_FILE = "**{name}** ({count} words)"
 
 HELLO_CHINESE = """\
 你好！我是 Parley 的**演示助手**：我只是一段脚本，不是人工智能，会按你消息里的词播放准备好的回答。
@@ -51,11 +51,11 @@ HELLO_CHINESE = """\
 """
 
 MARKDOWN = '''\
-## A little of everything
+## Markdown examples
 
 Text may be **bold**, *italic*, ~~struck~~, `code`, or a [link](https://commonmark.org/).
 
-| Language | Born | Typing | Known for |
+| Language | Released | Typing | Known for |
 | --- | ---: | :---: | --- |
 | Python | 1991 | dynamic | readability |
 | TypeScript | 2012 | static | the web at scale |
@@ -64,12 +64,12 @@ Text may be **bold**, *italic*, ~~struck~~, `code`, or a [link](https://commonma
 
 ### Lists
 
-1. First things first
-   - nested, with a detail
-   - and another one
-2. Then the rest
+1. A numbered item
+   - a nested item
+   - another nested item
+2. The next number
 
-> A quotation, for good measure.
+> A block quote.
 
 ### Code
 
@@ -109,7 +109,7 @@ ORDER BY messages DESC;
 
 ### Formulas
 
-Euler's identity $e^{i\\pi} + 1 = 0$ fits into a line; others take one of their own:
+Euler's identity $e^{i\\pi} + 1 = 0$ fits into a line; larger formulas have their own:
 
 $$
 \\int_{-\\infty}^{\\infty} e^{-x^2} \\, dx = \\sqrt{\\pi}
@@ -120,7 +120,7 @@ $$
 
 ---
 
-中文、日本語、العربية and 🎉 arrive unharmed, too.
+中文、日本語、العربية and 🎉 work too.
 '''
 
 THOUGHTS = """\
@@ -134,27 +134,27 @@ Five people who all greet each other exchange **10 handshakes**: each of the 5 s
 was counted twice, so 5 × 4 / 2 = 10.
 """
 
-BEFORE_TOOLS = "I will look at the clock and do two sums at the same time."
+BEFORE_TOOLS = "I will check the time and do two calculations in parallel."
 BEFORE_CALCULATOR = "Let me calculate that."
-NO_TOOLS = "This agent has no tools that I could show. Give it `current_time` and `calculator` in the configuration."
-TOOL_ANSWER = "The tools have answered:\n\n{results}\n"
-ROUND_LIMIT = "The tool rounds of this turn are used up, so I stop here. Everything above is what I found out."
+NO_TOOLS = "This agent has no tools to call. Add `current_time` and `calculator` to it in the configuration."
+TOOL_ANSWER = "Results of the tools:\n\n{results}\n"
+ROUND_LIMIT = "This turn has reached its limit of tool rounds, so I stop here. The results so far are above."
 
-BEFORE_ERROR = "This answer begins well, and then, in the middle of a sentence, the connection is"
-ERROR = "The demo agent was asked to fail, and did. Nothing is broken: write something else."
-ERROR_MID = "The demo agent was asked to fail in mid-answer, and did. Nothing is broken: write something else."
-ERROR_BUSY = "The demo agent was asked to be too busy, and is. Nothing is broken: write something else."
+BEFORE_ERROR = "This answer starts normally, but in the middle of a sentence the connection is"
+ERROR = "This is a demo error that you asked for. Nothing is broken; send another message."
+ERROR_MID = "This is a demo error in the middle of an answer. Nothing is broken; send another message."
+ERROR_BUSY = "This is a demo error of an overloaded provider. Nothing is broken; send another message."
 
 SLOW = """\
-This answer takes its time, about twenty seconds in all. While it is being written you can press Stop, and what is on \
-the screen stays there. You can reload the page, and it goes on where it was. You can open the session in another \
-window, or let a colleague open it, and both of you see the same words at the same moment. And you can write your \
-next message already: it waits in the queue until this one is done, and nothing is lost.
+This answer takes about twenty seconds. While it is being written, you can press Stop: the text so far is kept. You \
+can reload the page: the answer continues where it was. You can open the session in another window, or a colleague \
+can: both of you see the same text at the same time. You can also send your next message now: it waits in the queue \
+until this answer is complete, and nothing is lost.
 """
 
-NOTHING_TO_ECHO = "There is no echo without a sound: write something behind the word."
-WHO = "This message is from **{speaker}**. In a shared session I am told who speaks."
-WHO_UNKNOWN = "You are the only one who speaks here, so no one gave me your name."
+NOTHING_TO_ECHO = "Nothing to repeat. Write some text after `echo`."
+WHO = "This message is from **{speaker}**. In a shared session the model receives the name of each sender."
+WHO_UNKNOWN = "You are the only person in this session, so your name is not sent to the model."
 
 _PLACES = ("the harbour", "the library", "the old mill", "the station", "the market", "the observatory")
 _WEATHER = ("in fog", "at noon", "in the rain", "by moonlight", "under snow")
@@ -181,7 +181,7 @@ LONG = "## Thirty walks\n\n" + "\n".join(_section(number) for number in range(1,
 
 
 def result_line(call: ToolCall, result: ToolResult) -> str:
-    """One line of the answer that follows tool results."""
+    """Return the line of the answer that shows a tool call and its result."""
     arguments = ", ".join(str(value) for value in call.arguments.values())
     state = " (failed)" if result.is_error else ""
     return f"- `{call.name}({arguments})`{state}: {result.content}"
