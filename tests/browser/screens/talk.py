@@ -124,7 +124,7 @@ async def session_lost(page: Page, showcase: Showcase) -> None:
 @screen
 async def streaming(page: Page, showcase: Showcase) -> None:
     await begin(page, "slow")
-    await expect(page.locator("article.assistant")).to_contain_text("takes its")
+    await expect(page.locator("article.assistant")).to_contain_text("This answer takes")
 
 
 @screen
