@@ -13,8 +13,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from chat import ids
-from chat.access import role_in, session_for
+from chat.access import session_for
 from chat.assets.styles import STYLES
+from chat.errors import NoSuchSession
 from chat.models import Session, SessionRole, User
 from chat.queries import messages as reading
 from chat.queries import presets
@@ -68,9 +69,10 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
 
 def _origin(user: User, row: Session) -> Session | None:
     """Return the session that this one was forked from, if the user may open it."""
-    parent = row.parent_session
-    is_open = parent is not None and parent.status != Session.Status.DELETED and role_in(user, parent) is not None
-    return parent if is_open else None
+    try:
+        return session_for(user, row.parent_session_id)[0] if row.parent_session_id else None
+    except NoSuchSession:
+        return None
 
 
 def _places(request: SignedInRequest, row: Session) -> Places:
