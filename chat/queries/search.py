@@ -235,8 +235,8 @@ def around_hit(text: str, terms: list[str]) -> str:
 def _between_words(line: str, place: int, step: int) -> int:
     """Move a place to the next gap between words in one direction, or leave it where there is none nearby."""
     for moved in range(place, place + step * LONGEST_CUT_WORD, step):
-        if moved in (0, len(line)) or not 0 < moved < len(line) or line[moved - 1].isspace() or line[moved].isspace():
-            return min(max(moved, 0), len(line))
+        if not 0 < moved < len(line) or line[moved - 1].isspace() or line[moved].isspace():
+            return moved
     return place
 
 

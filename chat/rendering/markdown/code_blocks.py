@@ -69,7 +69,6 @@ _EXTENSIONS = {
     "rust": "rs",
     "solidity": "sol",
     "sqlite3": "sql",
-    "svg": "svg",
     "terraform": "tf",
     "tsql": "sql",
     "typescript": "ts",
@@ -79,7 +78,7 @@ _EXTENSIONS = {
 }
 _SAME = (
     "asm awk c cmake cpp css csv cue d dart diff elm fish glsl go graphql groovy hcl hlsl html ini java json json5"
-    " jsonnet jsx less lua nasm nim nix php properties r rst sass scala scheme scss sql swift tcl toml tsv tsx vhdl"
+    " jsonnet jsx less lua nasm nim nix php properties r rst sass scala scheme scss sql svg swift tcl toml tsv tsx vhdl"
     " vim vue xml yaml zig"
 )
 _EXTENSIONS |= {name: name for name in _SAME.split()}
