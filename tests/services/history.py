@@ -187,6 +187,7 @@ class History(People):
         for _ in range(2):
             self.work(2, told=9, at_once=False, done=True)
             self.answer(ends=True, thinks=True)
+        self.edit(1, 0)  # a few random histories may hold no other revision
 
     @rule(ends=st.sampled_from([True, True, True, False]), thinks=st.booleans())
     def answer(self, ends: bool, thinks: bool) -> None:
