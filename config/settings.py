@@ -78,14 +78,14 @@ TEMPLATES = [
                 (
                     "django.template.loaders.cached.Loader",
                     [
-                        "django.template.loaders.filesystem.Loader",
+                        "config.templates.FileSystemLoader",
                         "django.template.loaders.app_directories.Loader",
                     ],
                 )
             ]
             if not DEBUG
             else [
-                "django.template.loaders.filesystem.Loader",
+                "config.templates.FileSystemLoader",
                 "django.template.loaders.app_directories.Loader",
             ],
             "context_processors": [

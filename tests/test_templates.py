@@ -1,0 +1,48 @@
+"""The loader of the project's templates drops the line breaks that only lay out their source."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import settings
+from django.template import Engine
+
+from config.templates import condense
+
+
+@pytest.mark.parametrize(
+    ("source", "condensed"),
+    [
+        ("<p>\n  Two\n  words\n</p>\n", "<p>Two words</p>"),
+        ("<a>x</a>\n<b>y</b>", "<a>x</a><b>y</b>"),
+        ('<a>x</a>\n{{ " " }}\n<b>y</b>', '<a>x</a>{{ " " }}<b>y</b>'),
+        ("<a>x</a> <b>y</b>", "<a>x</a> <b>y</b>"),
+        ("by\n  {{ name }}\n  <b>now</b>", "by {{ name }} <b>now</b>"),
+        ("{% if a %}\n  <b>\n    {% trans 'x' %}\n  </b>\n{% endif %}", "{% if a %}<b>{% trans 'x' %}</b>{% endif %}"),
+        (
+            '<input\n  name="a"\n  {% if a > b %}checked{% endif %}\n>',
+            '<input name="a" {% if a > b %}checked{% endif %}>',
+        ),
+        ('<i\n  x-on:click="a > b"\n></i>', '<i x-on:click="a > b"></i>'),
+        ("<pre\n  id='a'\n>\n  kept\n</pre>\n<p>", "<pre id='a'>\n  kept\n</pre><p>"),
+        ("<textarea>\n\n{{ text }}</textarea>", "<textarea>\n\n{{ text }}</textarea>"),
+        (
+            "<b>\n{% blocktrans trimmed %}\n  a\n{% endblocktrans %}\n</b>",
+            "<b>{% blocktrans trimmed %}\n  a\n{% endblocktrans %}</b>",
+        ),
+        ("{# <pre> opens nothing here #}\n<p>\n</p>", "{# <pre> opens nothing here #}<p></p>"),
+        ('<a class="x{% if y == "z" %} w{% endif %}"\n  id="q">', '<a class="x{% if y == "z" %} w{% endif %}" id="q">'),
+        ("<!doctype html>\n<html>", "<!doctype html><html>"),
+        ("1 < 2\n&amp; 3", "1 < 2 &amp; 3"),
+    ],
+)
+def test_breaks_beside_tags_are_dropped(source: str, condensed: str) -> None:
+    assert condense(source) == condensed
+    assert condense(condensed) == condensed
+
+
+def test_own_templates_are_condensed_and_those_of_packages_are_not() -> None:
+    """Packages may rely on their line breaks."""
+    engine = Engine.get_default()
+    own, other = (engine.find_template(name)[0].source for name in ("base.html", "admin/login.html"))
+    assert own == condense((settings.BASE_DIR / "templates/base.html").read_text())
+    assert "\n\n" in other
