@@ -36,6 +36,7 @@ lint: export PARLEY_DATA = $(CHECK_DATA)
 lint: dev-environment
 	$(PYTHON_ENV)/ruff check .
 	$(PYTHON_ENV)/ruff format --check .
+	$(PYTHON_ENV)/djangofmt --check --quiet templates
 	$(PYTHON_ENV)/mypy
 	$(PYTHON_ENV)/lint-imports
 	$(PYTHON_ENV)/python scripts/plain-words
