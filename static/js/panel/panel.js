@@ -4,6 +4,7 @@ import { textAt } from "../net/http.js";
 import { dress } from "../ui/faces.js";
 import { words } from "../ui/i18n.js";
 import { connectAll } from "../ui/late.js";
+import { rove, sideways } from "../ui/options.js";
 import { parse, patchChildren } from "../ui/patch.js";
 import * as context from "./context.js";
 import * as prompt from "./system_prompt.js";
@@ -112,11 +113,5 @@ export function connect() {
     else if (detail.op === "session" || detail.op === "synced" || (detail.op === "status" && detail.status === "idle")) refresh();
   });
   PHONE.addEventListener("change", isolate);
-  panel.querySelector("[role=tablist]").addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const present = tabs.findIndex((tab) => tab.ariaSelected === "true");
-    tabs.at((present + step * (getComputedStyle(panel).direction === "rtl" ? -1 : 1)) % tabs.length).click();
-  });
+  rove(panel.querySelector("[role=tablist]"), "[role=tab]", { keys: sideways(panel), go: (tab) => tab.click() });
 }

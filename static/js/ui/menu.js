@@ -1,4 +1,5 @@
 // Menus: a list of things to do beside what they are about.
+import { ARROWS, ENDS, rove } from "./options.js";
 import { close, show } from "./popover.js";
 
 // The icons of icons.svg, for what is drawn in the browser.
@@ -19,46 +20,6 @@ export function icon(name) {
 // Its address has a hash of its content: any icon that the page was made with knows it.
 const sprite = () => document.querySelector("svg.icon use[href]").getAttribute("href").split("#")[0];
 
-// One line of a list of suggestions.
-
-/** Draws an item of a source (completion.js); `number` is its place. */
-export function drawOption(item, number) {
-  const option = document.createElement("li");
-  option.id = `completion-${number}`;
-  option.role = "option";
-  option.ariaSelected = "false";
-  option.append(item.face ?? icon(item.icon ?? ""), wordedOption("option-label", item.label), wordedOption("option-detail", item.detail));
-  return option;
-}
-
-function wordedOption(name, text = "") {
-  const span = document.createElement("span");
-  span.className = name;
-  span.dir = "auto";
-  span.textContent = text;
-  return span;
-}
-
-// Going to the next of some things by the first letters of its name.
-
-const PAUSE = 600;
-
-/** Makes a finder: `find(letter, all, present)` is what begins with the letters so far; the same letter again goes on. */
-export function typeahead(nameOf) {
-  let written = "";
-  let timer = 0;
-  return (letter, all, present) => {
-    clearTimeout(timer);
-    timer = setTimeout(() => (written = ""), PAUSE);
-    written = written === letter ? letter : written + letter;
-    const after = written.length > 1 ? present : present + 1;
-    const order = [...all.slice(after), ...all.slice(0, after)];
-    return order.find((each) => nameOf(each).toLocaleLowerCase().startsWith(written.toLocaleLowerCase()));
-  };
-}
-
-const typed = typeahead((item) => item.textContent);
-
 /**
  * Opens a menu at an element, which gets the focus back when it closes. An item is {label, icon, keys, run, danger,
  * checked, disabled, unread} or {separator: true}; `checked` (true or false) makes it a choice, `keys` tells the shortcut,
@@ -72,9 +33,9 @@ export function openMenu(anchor, items, { label }) {
   element.setAttribute("aria-label", label);
   const choices = items.filter((item) => item.checked !== undefined).length;
   element.append(...items.map((item) => draw(item, choices > 1 ? "menuitemradio" : "menuitemcheckbox")));
-  element.addEventListener("keydown", keys);
-  element.addEventListener("focusin", rove);
-  if (show(element, anchor)) itemsOf(element)[0]?.focus({ preventScroll: true });
+  element.addEventListener("keydown", left);
+  rove(element, ".menu-item", { keys: { ...ARROWS, ...ENDS }, nameOf: (item) => item.textContent });
+  if (show(element, anchor)) element.querySelector(".menu-item")?.focus({ preventScroll: true });
 }
 
 function draw(item, choice) {
@@ -113,21 +74,10 @@ function choose(item) {
   item.run();
 }
 
-const itemsOf = (element) => [...element.querySelectorAll(".menu-item")];
-
-function keys(event) {
-  const all = itemsOf(event.currentTarget);
-  const present = all.indexOf(document.activeElement);
-  const next = { ArrowDown: present + 1, ArrowUp: present - 1, Home: 0, End: -1 }[event.key];
-  if (next !== undefined) all.at(next % all.length)?.focus();
-  else if (event.key === "Tab") close();
-  else if (event.key.length === 1 && event.key !== " " && !event.ctrlKey && !event.metaKey) typed(event.key, all, present)?.focus();
-  else return;
+/** Tab leaves a menu, to where it was opened. */
+function left(event) {
+  if (event.key !== "Tab") return;
+  close();
   event.preventDefault();
   event.stopPropagation();
-}
-
-/** The one with the focus is the one that Tab knows; by it a long menu is one that can be scrolled by keys. */
-function rove({ currentTarget, target }) {
-  for (const item of itemsOf(currentTarget)) item.tabIndex = item === target ? 0 : -1;
 }
