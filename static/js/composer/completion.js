@@ -6,9 +6,9 @@
 import { page } from "../messages/session.js";
 import { valueAt } from "../net/http.js";
 import { named, offered } from "../ui/commands.js";
+import { icon, make } from "../ui/dom.js";
 import { composing, field, insert, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
-import { icon } from "../ui/menu.js";
 import { notice, say } from "../ui/notice.js";
 import { Options } from "../ui/options.js";
 
@@ -95,11 +95,7 @@ function fits({ name, username }, query) {
 }
 
 function suggestion({ id, name, username, initials, colour }) {
-  const face = document.createElement("span");
-  face.className = `face small ${colour}`;
-  face.dataset.person = id;
-  face.ariaHidden = "true";
-  face.textContent = initials;
+  const face = make("span", { className: `face small ${colour}`, data: { person: id }, ariaHidden: "true", textContent: initials });
   return { label: name, detail: username, face };
 }
 
@@ -169,13 +165,11 @@ function show(source, range, items) {
 }
 
 function draw(item, number) {
-  const option = document.createElement("li");
-  Object.assign(option, { id: `completion-${number}`, role: "option", ariaSelected: "false", item });
-  option.append(item.face ?? icon(item.icon ?? ""), worded("option-label", item.label), worded("option-detail", item.detail));
-  return option;
+  const texts = [["option-label", item.label], ["option-detail", item.detail]];
+  const spans = texts.map(([className, textContent = ""]) => make("span", { className, dir: "auto", textContent }));
+  const shown = [item.face ?? icon(item.icon ?? ""), ...spans];
+  return make("li", { id: `completion-${number}`, role: "option", ariaSelected: "false", item }, ...shown);
 }
-
-const worded = (className, textContent = "") => Object.assign(document.createElement("span"), { className, dir: "auto", textContent });
 
 function close() {
   asked += 1;

@@ -2,7 +2,7 @@
 import { live, page } from "../messages/session.js";
 import * as store from "../net/storage.js";
 import { begin, field, write } from "../ui/field.js";
-import { parse } from "../ui/patch.js";
+import { parse } from "../ui/dom.js";
 
 const EVERY = 2_000;
 const NAME = `parley:draft:${page.dataset.viewerId}:${page.dataset.session}`;

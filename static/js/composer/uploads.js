@@ -3,6 +3,7 @@ import { live, page } from "../messages/session.js";
 import { post, textAt, token } from "../net/http.js";
 import * as store from "../net/storage.js";
 import { offer, on } from "../ui/commands.js";
+import { copyOf } from "../ui/dom.js";
 import { field, insert, isWithin } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say } from "../ui/notice.js";
@@ -13,7 +14,7 @@ const UNITS = ["", "\u00a0KB", "\u00a0MB"];
 
 /** Draws a new chip; the upload knows it as its element. */
 function drawChip(upload) {
-  upload.element = document.getElementById("chip").content.firstElementChild.cloneNode(true);
+  upload.element = copyOf("chip");
   updateChip(upload);
   return upload.element;
 }
@@ -205,7 +206,7 @@ const isFiles = (event) => event.dataTransfer?.types.includes("Files");
 /** Something of this page that is dragged about is no file to attach. */
 function entered(event) {
   if (!isFiles(event) || document.querySelector(".drop-here, dialog:modal")) return;
-  const cover = document.getElementById("drop-here").content.firstElementChild.cloneNode(true);
+  const cover = copyOf("drop-here");
   cover.addEventListener("dragleave", () => cover.remove());
   page.append(cover);
 }

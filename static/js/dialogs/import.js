@@ -1,6 +1,7 @@
 // Bringing in conversations from a file: it is sent, what is in it is chosen from, and what came in is told.
 import { postForm, signIn, token } from "../net/http.js";
 import { shownWorkspace } from "../sidebar/workspaces.js";
+import { make } from "../ui/dom.js";
 import { fill } from "../ui/i18n.js";
 import { formatter } from "../ui/time.js";
 import { open as openDialog } from "./transfer.js";
@@ -212,4 +213,4 @@ function brought({ title, address, facts, notes }) {
   return row;
 }
 
-const line = (text) => Object.assign(document.createElement("li"), { textContent: text, dir: "auto" });
+const line = (text) => make("li", { textContent: text, dir: "auto" });

@@ -1,4 +1,5 @@
 // A message's pictures, large, one at a time: arrows and swipes go on, Escape and a press beside the picture end it.
+import { copyOf } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { ENDS, reached, sideways } from "../ui/options.js";
 
@@ -17,7 +18,7 @@ export function show(link) {
 }
 
 function build() {
-  const made = document.getElementById("lightbox-template").content.firstElementChild.cloneNode(true);
+  const made = copyOf("lightbox-template");
   document.body.append(made);
   made.addEventListener("keydown", onKey);
   made.addEventListener("click", ({ target }) => {

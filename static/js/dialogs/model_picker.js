@@ -4,7 +4,7 @@ import { textAt } from "../net/http.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice } from "../ui/notice.js";
 import { ENDS, Options, PAGES } from "../ui/options.js";
-import { parse } from "../ui/patch.js";
+import { parse } from "../ui/dom.js";
 import { close, openBox, place } from "../ui/popover.js";
 
 // The agent or the model by its name, behind "/agent" and "/model".

@@ -2,16 +2,16 @@
 import { textAt } from "../net/http.js";
 import { shownWorkspace } from "../sidebar/workspaces.js";
 import { offered, shown } from "../ui/commands.js";
+import { copyOf, icon, make } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
-import { icon } from "../ui/menu.js";
 import { Options, PAGES } from "../ui/options.js";
 import { localise } from "../ui/time.js";
 
 const WAIT = 120;
 const template = document.getElementById("palette-template");
-const dialog = template.content.firstElementChild.cloneNode(true);
+const dialog = copyOf("palette-template");
 const [input, list, none, said] = ["#palette-input", "#palette-list", ".palette-none", "#palette-said"].map((name) => dialog.querySelector(name));
-const found = document.createElement("div"); // what the server found, below the actions
+const found = make("div", { role: "presentation" }); // what the server found, below the actions
 const options = new Options(input, all, act, { keys: PAGES });
 let asking = null;
 let timer = 0;
@@ -47,24 +47,14 @@ function drawActions() {
 }
 
 function group(label, members) {
-  const element = document.createElement("div");
-  element.role = "group";
-  element.ariaLabel = label;
-  const heading = Object.assign(document.createElement("p"), { className: "palette-group", textContent: label });
-  heading.ariaHidden = "true";
-  element.append(heading, ...members);
-  return element;
+  const heading = make("p", { className: "palette-group", textContent: label, ariaHidden: "true" });
+  return make("div", { role: "group", ariaLabel: label }, heading, ...members);
 }
 
 function drawAction(deed) {
-  const option = document.createElement("div");
-  option.className = "palette-item";
-  option.role = "option";
-  option.deed = deed;
-  const label = Object.assign(document.createElement("span"), { className: "palette-label", textContent: deed.label });
-  const keys = Object.assign(document.createElement("kbd"), { textContent: deed.keys });
-  option.append(icon(deed.icon ?? ""), label, ...(deed.keys ? [keys] : []));
-  return option;
+  const shown = [icon(deed.icon ?? ""), make("span", { className: "palette-label", textContent: deed.label })];
+  if (deed.keys) shown.push(make("kbd", { textContent: deed.keys }));
+  return make("div", { className: "palette-item", role: "option", deed }, ...shown);
 }
 
 async function ask(query) {
@@ -111,7 +101,6 @@ function act(option, event) {
 export function connect() {
   document.body.append(dialog);
   for (const key of dialog.querySelectorAll("kbd")) key.textContent = shown(key.textContent);
-  found.role = "presentation";
   dialog.addEventListener("close", () => {
     asking?.abort();
     clearTimeout(timer);

@@ -5,6 +5,7 @@ import { offerAccount } from "../sidebar/account.js";
 import { organise } from "../sidebar/organise.js";
 import { copyWords } from "../ui/clipboard.js";
 import { offer, offered, on, TOUCH } from "../ui/commands.js";
+import { make } from "../ui/dom.js";
 import { field } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
@@ -39,10 +40,7 @@ function said(state, reason) {
 
 /** What was read can still be read; everything else is elsewhere. */
 function wayHome() {
-  const link = document.createElement("a");
-  link.href = page.dataset.home;
-  link.textContent = words.yourSessions;
-  return link;
+  return make("a", { href: page.dataset.home, textContent: words.yourSessions });
 }
 
 function connectConnection() {

@@ -2,7 +2,7 @@
 import { textAt } from "../net/http.js";
 import { words } from "../ui/i18n.js";
 import { notice, settle } from "../ui/notice.js";
-import { parse } from "../ui/patch.js";
+import { make, parse } from "../ui/dom.js";
 import { openBox, place, unlessOvertaken } from "../ui/popover.js";
 import { localise } from "../ui/time.js";
 import { wholeOf } from "./actions.js";
@@ -32,13 +32,6 @@ export async function toggle(message) {
   if (text === null) return notice(words.notLoaded);
   settle();
   if (message.querySelector(":scope > .source")) return; // asked for twice
-  const element = document.createElement("pre");
-  element.className = "source";
-  element.dataset.own = "";
-  element.tabIndex = 0;
-  element.dir = "auto";
-  element.setAttribute("aria-label", words.actionSource);
-  element.setAttribute("role", "group");
-  element.textContent = text;
-  message.append(element);
+  const properties = { className: "source", data: { own: "" }, tabIndex: 0, dir: "auto", ariaLabel: words.actionSource, role: "group" };
+  message.append(make("pre", properties, text));
 }

@@ -1,6 +1,7 @@
 // Editing a message in its place, or suggesting an edit of it; nothing that is typed there is lost, or written over unseen.
 import { keepInTab, keptInTab } from "../net/storage.js";
 import * as clash from "../ui/conflict_form.js";
+import { copyOf } from "../ui/dom.js";
 import { composing, fits, restore } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
@@ -11,7 +12,6 @@ import { askToRetry, insist, retry } from "./retry.js";
 import { leave } from "./scroll.js";
 import { live, mayEdit } from "./session.js";
 
-const template = document.getElementById("edit-message");
 const isEdited = (message) => message.querySelector(":scope > .edit") !== null;
 
 /** A message being changed: `before` and `revision` are what somebody has had before them. */
@@ -19,7 +19,7 @@ class Edit {
   constructor(message, now, draft) {
     this.message = message;
     this.isSuggestion = !mayEdit(message);
-    this.form = template.content.firstElementChild.cloneNode(true);
+    this.form = copyOf("edit-message");
     this.field = this.form.querySelector("textarea");
     this.place = this.form.querySelector(".clash-place");
     Object.assign(this, draft ?? now);

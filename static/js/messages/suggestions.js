@@ -3,7 +3,7 @@ import { textAt } from "../net/http.js";
 import { on } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
 import { notice, settle } from "../ui/notice.js";
-import { parse } from "../ui/patch.js";
+import { parse } from "../ui/dom.js";
 import { localise } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
 import { insist } from "./retry.js";

@@ -1,8 +1,8 @@
 // Ways to a message's actions: a toolbar under the pointer and the focus, keys, and a long press on phones.
 import { isBehind, offer, withControl } from "../ui/commands.js";
+import { icon, make } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
-import { icon } from "../ui/menu.js";
 import { fullTime } from "../ui/time.js";
 import { act, actionsFor, copy, edit, openFor } from "./actions.js";
 import { isOver, lastMessage, nextMessage } from "./list.js";
@@ -85,11 +85,7 @@ function connectToolbar() {
 }
 
 function draw(name) {
-  const bar = document.createElement("div");
-  bar.className = name;
-  bar.dataset.own = "";
-  bar.setAttribute("role", "group");
-  bar.setAttribute("aria-label", words.actions);
+  const bar = make("div", { className: name, data: { own: "" }, role: "group", ariaLabel: words.actions });
   bar.addEventListener("click", ({ target }) => pressed(bar, target.closest("button")));
   return bar;
 }
@@ -126,18 +122,10 @@ function leave(button) {
 }
 
 function buttonOf([name, image, label]) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "icon-button";
-  button.dataset.name = name;
-  button.title = label;
-  button.setAttribute("aria-label", label);
-  if (name === "more") button.setAttribute("aria-haspopup", "menu");
-  button.append(icon(image));
-  if (name === "answer") {
-    button.className = "button small";
-    button.append(label);
-  }
+  const isAnswer = name === "answer";
+  const className = isAnswer ? "button small" : "icon-button";
+  const button = make("button", { type: "button", className, data: { name }, title: label, ariaLabel: label }, icon(image), isAnswer ? label : "");
+  if (name === "more") button.ariaHasPopup = "menu";
   return button;
 }
 

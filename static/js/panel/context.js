@@ -4,7 +4,7 @@ import { live } from "../messages/session.js";
 import { textAt } from "../net/http.js";
 import { on } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
-import { parse, patchChildren } from "../ui/patch.js";
+import { parse, patchChildren } from "../ui/dom.js";
 import { localise } from "../ui/time.js";
 
 const SOON = 400;

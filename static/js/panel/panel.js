@@ -5,7 +5,7 @@ import { dress } from "../ui/faces.js";
 import { words } from "../ui/i18n.js";
 import { connectAll } from "../ui/late.js";
 import { rove, sideways } from "../ui/options.js";
-import { parse, patchChildren } from "../ui/patch.js";
+import { parse, patchChildren } from "../ui/dom.js";
 import * as context from "./context.js";
 import * as prompt from "./system_prompt.js";
 

@@ -2,6 +2,7 @@
 import { post } from "../net/http.js";
 import { copyWords } from "../ui/clipboard.js";
 import { offer, on } from "../ui/commands.js";
+import { copyOf } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { openMenu } from "../ui/menu.js";
 import { swallowClick } from "../ui/popover.js";
@@ -51,7 +52,7 @@ function items(row) {
 
 /** Rename in place: Enter or leaving the field keeps, Escape does not. */
 function rename(row) {
-  const form = document.getElementById("rail-rename").content.firstElementChild.cloneNode(true);
+  const form = copyOf("rail-rename");
   const field = form.querySelector("input");
   const before = titleOf(row);
   let over = false;

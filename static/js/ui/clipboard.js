@@ -1,6 +1,7 @@
 // Copying: code blocks, outputs and links, with a word on whether it worked.
 import { on } from "./commands.js";
 import { copyText } from "./copy_text.js";
+import { make } from "./dom.js";
 import { words } from "./i18n.js";
 import { notice, say, settle } from "./notice.js";
 
@@ -23,10 +24,8 @@ export function confirm(button, copied) {
 
 /** Copies words that stand nowhere on the page; the focus stays where it is. */
 export async function copyWords(text) {
-  const field = document.createElement("textarea");
+  const field = make("textarea", { className: "sr-only", value: text });
   const focused = document.activeElement;
-  field.className = "sr-only";
-  field.value = text;
   (focused.closest("dialog") ?? document.body).append(field); // the page around an open dialog cannot be selected
   const copied = await copyText(text, field);
   field.remove();

@@ -1,24 +1,7 @@
 // Menus: a list of things to do beside what they are about.
+import { icon, make } from "./dom.js";
 import { ARROWS, ENDS, rove } from "./options.js";
 import { close, show } from "./popover.js";
-
-// The icons of icons.svg, for what is drawn in the browser.
-
-const SVG = "http://www.w3.org/2000/svg";
-
-/** An icon by its name; one of no name keeps the place of one. */
-export function icon(name) {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("class", "icon");
-  svg.setAttribute("aria-hidden", "true");
-  const use = document.createElementNS(SVG, "use");
-  if (name) use.setAttribute("href", `${sprite()}#${name}`);
-  svg.append(use);
-  return svg;
-}
-
-// Its address has a hash of its content: any icon that the page was made with knows it.
-const sprite = () => document.querySelector("svg.icon use[href]").getAttribute("href").split("#")[0];
 
 /**
  * Opens a menu at an element, which gets the focus back when it closes. An item is {label, icon, keys, run, danger,
@@ -27,45 +10,29 @@ const sprite = () => document.querySelector("svg.icon use[href]").getAttribute("
  * With its menu already open, the anchor closes it.
  */
 export function openMenu(anchor, items, { label }) {
-  const element = document.createElement("div");
-  element.className = "menu";
-  element.setAttribute("role", "menu");
-  element.setAttribute("aria-label", label);
   const choices = items.filter((item) => item.checked !== undefined).length;
-  element.append(...items.map((item) => draw(item, choices > 1 ? "menuitemradio" : "menuitemcheckbox")));
+  const drawn = items.map((item) => draw(item, choices > 1 ? "menuitemradio" : "menuitemcheckbox"));
+  const element = make("div", { className: "menu", role: "menu", ariaLabel: label }, ...drawn);
   element.addEventListener("keydown", left);
   rove(element, ".menu-item", { keys: { ...ARROWS, ...ENDS }, nameOf: (item) => item.textContent });
   if (show(element, anchor)) element.querySelector(".menu-item")?.focus({ preventScroll: true });
 }
 
 function draw(item, choice) {
-  if (item.separator) return Object.assign(document.createElement("hr"), { role: "separator" });
-  const button = document.createElement("button");
-  button.type = "button";
-  button.tabIndex = -1;
-  button.className = item.danger ? "menu-item danger" : "menu-item";
-  button.setAttribute("role", item.checked === undefined ? "menuitem" : choice);
-  if (item.checked !== undefined) button.setAttribute("aria-checked", String(item.checked));
-  if (item.disabled) button.setAttribute("aria-disabled", "true");
-  button.append(icon(item.checked ? "check" : item.icon ?? ""), worded("menu-label", item.label), item.unread ? mark(item.unread) : worded("menu-keys", item.keys));
+  if (item.separator) return make("hr", { role: "separator" });
+  const role = item.checked === undefined ? { role: "menuitem" } : { role: choice, ariaChecked: String(item.checked) };
+  const button = make("button", { type: "button", tabIndex: -1, className: item.danger ? "menu-item danger" : "menu-item", ...role });
+  if (item.disabled) button.ariaDisabled = "true";
+  const label = make("span", { className: "menu-label", dir: "auto", textContent: item.label ?? "" });
+  const keys = make("span", { className: "menu-keys", ariaHidden: "true", textContent: item.keys ?? "" });
+  button.append(icon(item.checked ? "check" : item.icon ?? ""), label, item.unread ? mark(item.unread) : keys);
   button.addEventListener("click", () => item.disabled || choose(item));
   button.addEventListener("pointermove", ({ pointerType }) => pointerType === "mouse" && button.focus({ preventScroll: true }));
   return button;
 }
 
-function worded(name, text = "") {
-  const span = document.createElement("span");
-  span.className = name;
-  span.textContent = text;
-  if (name === "menu-keys") span.ariaHidden = "true";
-  else span.dir = "auto";
-  return span;
-}
-
 function mark(said) {
-  const dot = Object.assign(document.createElement("span"), { className: "unread", title: said });
-  dot.append(Object.assign(document.createElement("span"), { className: "sr-only", textContent: ` · ${said}` }));
-  return dot;
+  return make("span", { className: "unread", title: said }, make("span", { className: "sr-only", textContent: ` · ${said}` }));
 }
 
 /** The focus goes back first: what is done may take it elsewhere. */

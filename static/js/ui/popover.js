@@ -1,4 +1,5 @@
 // What opens beside its anchor, one at a time: menus and boxes. On phones it is a sheet at the bottom of the screen.
+import { make } from "./dom.js";
 import { composing } from "./field.js";
 
 const SHEET = matchMedia("(width < 760px) and (pointer: coarse)"); // menu.css says the same
@@ -23,11 +24,7 @@ export function show(element, anchor) {
 
 /** Opens an empty box at its button and returns it; null where it was open already. */
 export function openBox(anchor, { className, label }) {
-  const box = document.createElement("div");
-  box.className = `popover ${className}`;
-  box.tabIndex = -1;
-  box.setAttribute("role", "dialog");
-  box.setAttribute("aria-label", label);
+  const box = make("div", { className: `popover ${className}`, tabIndex: -1, role: "dialog", ariaLabel: label });
   return show(box, anchor) ? box : null;
 }
 
