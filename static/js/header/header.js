@@ -7,10 +7,10 @@ import { copyWords } from "../ui/clipboard.js";
 import { offer, offered, on, TOUCH } from "../ui/commands.js";
 import { make } from "../ui/dom.js";
 import { field } from "../ui/field.js";
-import { words } from "../ui/i18n.js";
+import { fill, words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
 import { openMenu } from "../ui/menu.js";
-import { unlessOvertaken } from "../ui/popover.js";
+import { openBox, place, unlessOvertaken } from "../ui/popover.js";
 import { toast } from "../ui/toast.js";
 
 // A session that is archived: its owner can bring it back where the composer was.
@@ -31,7 +31,7 @@ function connectArchived() {
 
 // How the page hangs on the server: the word in the header, and what to do when it is over.
 
-const line = document.getElementById("connection");
+const connection = document.getElementById("connection");
 
 function said(state, reason) {
   if (state !== "closed") return words[state];
@@ -45,13 +45,40 @@ function wayHome() {
 
 function connectConnection() {
   live.addEventListener("state", ({ detail: { state, reason } }) => {
-    line.dataset.state = state;
+    connection.dataset.state = state;
     page.toggleAttribute("data-over", state === "closed");
-    line.textContent = said(state, reason);
-    if (state === "closed" && reason !== "signed-out") line.append(" ", wayHome());
+    connection.textContent = said(state, reason);
+    if (state === "closed" && reason !== "signed-out") connection.append(" ", wayHome());
     if (reason === "signed-out") signIn();
   });
 }
+
+// What the figures in the header say, in sentences.
+
+/** Opens the explanation at a button. */
+function openUsage(button) {
+  const box = openBox(button, { className: "usage", label: words.usage });
+  const known = document.querySelector("#figures [data-total]").dataset;
+  if (!box) return;
+  box.append(make("h2", { textContent: words.usage }), ...context(known), line(fill(words.usageTotal, { total: number(known.total) })), wayToContext());
+  place();
+  box.focus({ preventScroll: true });
+}
+
+function context({ used, window, percent }) {
+  if (!used) return [line(words.usageNone)];
+  if (!window) return [line(fill(words.usageNoWindow, { used: number(used) }))];
+  const meter = make("meter", { max: 100, high: 80, low: 50, optimum: 0, value: Number(percent), ariaLabel: words.usage });
+  return [meter, line(fill(words.usageContext, { used: number(used), window: number(window) }))];
+}
+
+function wayToContext() {
+  const properties = { type: "button", className: "button small", data: { action: "context-now" } };
+  return make("button", properties, words.contextNext);
+}
+
+const number = (text) => Number(text).toLocaleString(document.documentElement.lang);
+const line = (text) => make("p", { textContent: text });
 
 const at = (id) => document.getElementById(id);
 // What the menu shows, in this order and with a line between the groups; who has built a deed has offered it.
@@ -73,10 +100,6 @@ async function openShare(button) {
   const dialog = at(button.dataset.dialog);
   dialog.showModal();
   (await late(() => import("../dialogs/share.js")))?.follow(dialog);
-}
-
-async function openUsage(button) {
-  (await unlessOvertaken(late(() => import("./usage.js"))))?.openUsage(button);
 }
 
 /** There is nothing to see in the header while nothing was used, nor on small screens. */

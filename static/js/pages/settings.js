@@ -1,6 +1,6 @@
 // The settings page: what is chosen holds at once.
-import { ready } from "../net/early_events.js";
 import * as signOut from "../sidebar/sign_out.js";
+import { ready } from "../ui/commands.js";
 import { copyText } from "../ui/copy_text.js";
 import * as preferences from "../ui/preferences.js";
 import { localise } from "../ui/time.js";

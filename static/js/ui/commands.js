@@ -33,6 +33,11 @@ export function connect() {
   });
 }
 
+/** Says that the page heeds what is done, to early.js, which kept what was done before. htmx listens a moment later. */
+export function ready() {
+  setTimeout(() => document.dispatchEvent(new Event("parley:ready")));
+}
+
 const deeds = new Map();
 // What one comes for most; the rest follows as it was offered.
 const FIRST = ["new", "stop", "find", "share", "rename", "agent", "model", "panel", "system-prompt", "attach", "fork"];
