@@ -3,9 +3,9 @@ import { insist, restoreAttempt } from "../messages/retry.js";
 import { live } from "../messages/session.js";
 import { textAt, valueAt } from "../net/http.js";
 import { on } from "../ui/commands.js";
+import { make, parse } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { notice, settle } from "../ui/notice.js";
-import { make, parse } from "../ui/dom.js";
 import { localise } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
 

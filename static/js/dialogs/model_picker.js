@@ -1,10 +1,10 @@
 // Choosing the agent and the model of the next answers: a list, models by provider, with a field to find one when there are many.
 import { ask } from "../messages/session.js";
 import { textAt } from "../net/http.js";
+import { parse } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice } from "../ui/notice.js";
 import { ENDS, Options, PAGES } from "../ui/options.js";
-import { parse } from "../ui/dom.js";
 import { close, openBox, place } from "../ui/popover.js";
 
 // The agent or the model by its name, behind "/agent" and "/model".

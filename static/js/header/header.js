@@ -9,8 +9,7 @@ import { make } from "../ui/dom.js";
 import { field } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
-import { openMenu } from "../ui/menu.js";
-import { openBox, place, unlessOvertaken } from "../ui/popover.js";
+import { openBox, openMenu, place, unlessOvertaken } from "../ui/popover.js";
 import { toast } from "../ui/toast.js";
 
 // A session that is archived: its owner can bring it back where the composer was.

@@ -2,9 +2,9 @@
 import { live, page } from "../messages/session.js";
 import { valueAt } from "../net/http.js";
 import { on } from "../ui/commands.js";
+import { make, parse, patchChildren } from "../ui/dom.js";
 import { dress, know, strangers } from "../ui/faces.js";
 import { fill, words } from "../ui/i18n.js";
-import { make, parse, patchChildren } from "../ui/dom.js";
 import { openBox, place as placeBox } from "../ui/popover.js";
 
 // The longest name in a sentence about one, and about two: it must fit a phone.

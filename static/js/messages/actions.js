@@ -4,9 +4,8 @@ import { copyWords } from "../ui/clipboard.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
-import { openMenu } from "../ui/menu.js";
 import { notice, settle } from "../ui/notice.js";
-import { close, swallowClick, unlessOvertaken } from "../ui/popover.js";
+import { close, openMenu, swallowClick, unlessOvertaken } from "../ui/popover.js";
 import { toast } from "../ui/toast.js";
 import { isOver, lastMessage, nextMessage } from "./list.js";
 import { insist, retry, runTools, stopFirst } from "./retry.js";
@@ -135,7 +134,7 @@ function select(message) {
 }
 
 async function toggleSource(message) {
-  (await late(() => import("./details.js")))?.toggle(message);
+  (await late(() => import("./details.js")))?.toggleSource(message);
 }
 
 function labelOfSource(message) {

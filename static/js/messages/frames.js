@@ -1,7 +1,7 @@
 // Frames on their way into the page: drawn together once per animation frame, in their order.
+import { parse, patchChildren } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { announce, over, say } from "../ui/notice.js";
-import { parse, patchChildren } from "../ui/dom.js";
 import { showInTab } from "../ui/tab.js";
 import { adopt, isOver, remove, upsert } from "./list.js";
 import { keepPlace } from "./scroll.js";

@@ -1,7 +1,7 @@
 // The list of messages and the queue: putting a message where it belongs, and what only the browser knows of it.
+import { copyOf, make, parse, patchElement } from "../ui/dom.js";
 import { dress } from "../ui/faces.js";
 import { words } from "../ui/i18n.js";
-import { copyOf, make, parse, patchElement } from "../ui/dom.js";
 import { formatter, localise } from "../ui/time.js";
 import { fold } from "./tool_runs.js";
 

@@ -56,7 +56,7 @@ on("expand", (button) => {
   button.closest(".message").focus({ preventScroll: true });
   button.remove();
 });
-on("suggestions", async (button) => (await late(() => import("../messages/suggestions.js")))?.toggle(button));
+on("suggestions", async (button) => (await late(() => import("../messages/details.js")))?.toggleSuggestions(button));
 on("prompt", (button) => composer.suggest(button.textContent));
 for (const action of ["retry", "continue"]) on(action, (button) => retry(button.dataset));
 

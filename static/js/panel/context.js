@@ -3,8 +3,8 @@ import { insist } from "../messages/retry.js";
 import { live } from "../messages/session.js";
 import { textAt } from "../net/http.js";
 import { on } from "../ui/commands.js";
-import { words } from "../ui/i18n.js";
 import { parse, patchChildren } from "../ui/dom.js";
+import { words } from "../ui/i18n.js";
 import { localise } from "../ui/time.js";
 
 const SOON = 400;

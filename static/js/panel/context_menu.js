@@ -3,7 +3,7 @@ import { reveal } from "../messages/places.js";
 import { insist } from "../messages/retry.js";
 import { canEdit, live, page } from "../messages/session.js";
 import { fill, words } from "../ui/i18n.js";
-import { openMenu } from "../ui/menu.js";
+import { openMenu } from "../ui/popover.js";
 import { toast } from "../ui/toast.js";
 import { makeWay } from "./panel.js";
 

@@ -1,11 +1,11 @@
 // The panel beside the session: opened and closed, its two tabs, and kept as the session is now.
 import { live, page } from "../messages/session.js";
 import { textAt } from "../net/http.js";
+import { parse, patchChildren } from "../ui/dom.js";
 import { dress } from "../ui/faces.js";
 import { words } from "../ui/i18n.js";
 import { connectAll } from "../ui/late.js";
 import { rove, sideways } from "../ui/options.js";
-import { parse, patchChildren } from "../ui/dom.js";
 import * as context from "./context.js";
 import * as prompt from "./system_prompt.js";
 

@@ -1,7 +1,7 @@
 // The account menu: settings, theme, sessions out of sight, administration, signing out.
 import { offer, offered, on } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
-import { openMenu } from "../ui/menu.js";
+import { openMenu } from "../ui/popover.js";
 import { keep } from "../ui/preferences.js";
 import { toast } from "../ui/toast.js";
 import { signOut } from "./sign_out.js";
