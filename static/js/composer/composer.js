@@ -10,8 +10,7 @@ import { notice, say, settle } from "../ui/notice.js";
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
 import * as dictation from "./dictation.js";
 import * as drafts from "./drafts.js";
-import * as history from "./history.js";
-import { Outbox } from "./unsent.js";
+import { looked, Outbox, remember } from "./sent.js";
 import { connectDropping, connectUploads, giveFilesBack, hasFailed, isUploading, take } from "./uploads.js";
 
 // Tells the page, now and then, that somebody is writing a message: "parley:typing" on the document (LIVE-05).
@@ -145,7 +144,7 @@ export class Composer {
     const files = take();
     if (!text.trim() && !files.length) return;
     const entry = this.#outbox.add(text, files);
-    if (text.trim()) history.remember(text);
+    if (text.trim()) remember(text);
     write("");
     showPending(entry, live.state === "connected" ? SLOW : 0);
     this.#send(entry);
@@ -182,7 +181,7 @@ export function giveBack({ text, files = [] }) {
 function keys(event) {
   if (chosen(event)) event.stopPropagation();
   else if (sends(event)) form.requestSubmit();
-  else if (!history.looked(event) && !stopped(event)) return;
+  else if (!looked(event) && !stopped(event)) return;
   event.preventDefault();
 }
 
