@@ -4,7 +4,6 @@ import { textAt } from "../net/http.js";
 import { parse, patchChildren } from "../ui/dom.js";
 import { dress } from "../ui/faces.js";
 import { words } from "../ui/i18n.js";
-import { connectAll } from "../ui/late.js";
 import { rove, sideways } from "../ui/options.js";
 import * as context from "./context.js";
 import * as prompt from "./system_prompt.js";
@@ -43,7 +42,7 @@ export function close() {
 }
 
 /** On phones the panel covers the messages: who goes to one leaves it. */
-export function makeWay() {
+function makeWay() {
   if (PHONE.matches) close();
 }
 
@@ -105,7 +104,8 @@ function follow() {
 }
 
 export function connect() {
-  connectAll(context, prompt);
+  context.connect(makeWay);
+  prompt.connect();
   live.addEventListener("frame", ({ detail }) => {
     if (panel.hidden) return;
     if (showsContext()) context.stir(detail.op);
