@@ -2,8 +2,8 @@
 import { parse, patchChildren } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { announce, over, say } from "../ui/notice.js";
-import { showInTab } from "../ui/tab.js";
 import { adopt, isOver, remove, upsert } from "./list.js";
+import { showInTab } from "./notifications.js";
 import { keepPlace } from "./scroll.js";
 import { page } from "./session.js";
 import { Streams } from "./stream.js";
