@@ -4,7 +4,7 @@ import { pendingOf, showPending } from "../messages/list.js";
 import { toEnd } from "../messages/scroll.js";
 import { ask, live, page } from "../messages/session.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
-import { composing, field, fits, restore, sends, write } from "../ui/field.js";
+import { composing, field, fits, grow, restore, sends, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
@@ -75,7 +75,7 @@ export class Composer {
     this.#sent = sent;
     form.addEventListener("submit", (event) => this.#submit(event));
     field.addEventListener("keydown", keys);
-    field.addEventListener("input", () => this.#edited());
+    field.addEventListener("input", () => this.#waiting && this.#wait(false));
     live.addEventListener("state", ({ detail }) => (form.dataset.connection = detail.state));
     document.addEventListener("parley:uploads", () => this.#uploaded());
     drafts.connect();
@@ -85,7 +85,7 @@ export class Composer {
     connectDropping();
     dictation.connect();
     connectCompletion(commandSource, mentionSource);
-    grow();
+    grow(field);
     if (!TOUCH.matches) field.focus(); // on a phone that would cover half the page with the keyboard
     for (const entry of this.#outbox.pending()) showPending(entry);
   }
@@ -128,11 +128,6 @@ export class Composer {
     this.#suggested = words;
     restore(words);
     field.focus();
-  }
-
-  #edited() {
-    grow();
-    if (this.#waiting) this.#wait(false);
   }
 
   #submit(event) {
@@ -183,11 +178,4 @@ function keys(event) {
   else if (sends(event)) form.requestSubmit();
   else if (!looked(event) && !stopped(event)) return;
   event.preventDefault();
-}
-
-// Browsers without field-sizing grow the field here.
-function grow() {
-  if (CSS.supports("field-sizing", "content")) return;
-  field.style.height = "auto";
-  field.style.height = `${field.scrollHeight}px`;
 }

@@ -1,9 +1,8 @@
 // The preview of HTML or SVG from an answer: beside the conversation, in a frame that reaches neither the page nor a network.
-import { isBehind } from "../ui/commands.js";
+import { isBehind, PHONE } from "../ui/commands.js";
 import { copyOf, make } from "../ui/dom.js";
 
 const ADDRESS = "/frames/preview";
-const PHONE = matchMedia("(width < 760px)"); // panel.css says the same
 const page = document.getElementById("main");
 const panel = document.getElementById("panel");
 let side = null;

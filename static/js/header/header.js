@@ -3,14 +3,13 @@ import { ask, canEdit, isGuest, live, page } from "../messages/session.js";
 import { signIn } from "../net/http.js";
 import { offerAccount } from "../sidebar/account.js";
 import { organise } from "../sidebar/organise.js";
-import { copyWords } from "../ui/clipboard.js";
-import { offer, offered, on, TOUCH } from "../ui/commands.js";
+import { copyLink } from "../ui/clipboard.js";
+import { itemsOf, offer, on, TOUCH } from "../ui/commands.js";
 import { make } from "../ui/dom.js";
 import { field } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
-import { openBox, openMenu, place, unlessOvertaken } from "../ui/popover.js";
-import { toast } from "../ui/toast.js";
+import { openBox, openMenu, place, separated, unlessOvertaken } from "../ui/popover.js";
 
 // A session that is archived: its owner can bring it back where the composer was.
 
@@ -85,16 +84,6 @@ const GROUPS = [
   ["rename", "share", "find", "panel", "fork", "export", "removed"],
   ["pin", "archive", "restore", "leave", "delete"],
 ];
-const DANGEROUS = ["delete", "leave"];
-
-function items() {
-  const deeds = new Map(offered().map((deed) => [deed.id, deed]));
-  const groups = GROUPS.map((ids) => ids.filter((id) => deeds.has(id)).map((id) => item(deeds.get(id))));
-  return groups.filter((group) => group.length).flatMap((group, at) => (at ? [{ separator: true }, ...group] : group));
-}
-
-const item = ({ id, label, icon, keys, run }) => ({ label, icon, keys, run: () => run(""), danger: DANGEROUS.includes(id) });
-
 async function openShare(button) {
   const dialog = at(button.dataset.dialog);
   dialog.showModal();
@@ -119,15 +108,11 @@ function offerChoice(id, label, icon) {
   offer({ id, label, icon, slash: id, run, choices });
 }
 
-async function copyLink() {
-  toast((await copyWords(location.href.split("#")[0])) ? words.linkCopied : words.notCopied);
-}
-
 function connectHeader() {
   on("model", async (button) => (await unlessOvertaken(late(() => import("../dialogs/model_picker.js"))))?.openPicker(button));
   on("choose-model", () => at("model").click());
   on("usage", openUsage);
-  on("more", (button) => openMenu(button, items(), { label: words.more }));
+  on("more", (button) => openMenu(button, separated(GROUPS.map(itemsOf)), { label: words.more }));
   on("share", openShare);
   if (canEdit) {
     offer({ id: "rename", label: words.rename, icon: "pencil", slash: "rename", run: rename });
@@ -138,7 +123,7 @@ function connectHeader() {
   }
   offer({ id: "usage", label: words.usage, icon: "gauge", words: words.tokens, run: () => openUsage(figures()) });
   offer({ id: "share", label: at("share-title").textContent, icon: "users", slash: "share", run: () => document.querySelector(".share-button").click() });
-  offer({ id: "copy-link", label: words.copyLink, icon: "link", run: copyLink });
+  offer({ id: "copy-link", label: words.copyLink, icon: "link", run: () => copyLink(location.href.split("#")[0]) });
   offerAccount();
 }
 

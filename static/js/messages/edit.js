@@ -2,7 +2,7 @@
 import { keepInTab, keptInTab } from "../net/storage.js";
 import * as clash from "../ui/conflict_form.js";
 import { copyOf } from "../ui/dom.js";
-import { composing, fits, restore } from "../ui/field.js";
+import { composing, fits, grow, restore } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
@@ -203,17 +203,6 @@ export async function edit(message, draft = keptInTab(nameOf(message.id))) {
   if (before === null) return notice(words.notLoaded);
   if (!message.isConnected || isEdited(message)) return; // asked for twice
   new Edit(message, { before, revision }, draft).open();
-}
-
-// Browsers without field-sizing grow the field here.
-function grow(field) {
-  if (CSS.supports("field-sizing", "content")) return;
-  const fit = () => {
-    field.style.height = "auto";
-    field.style.height = `${field.scrollHeight}px`;
-  };
-  field.addEventListener("input", fit);
-  fit();
 }
 
 const nameOf = (id) => `parley:edit:${id}`;

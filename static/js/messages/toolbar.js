@@ -3,6 +3,7 @@ import { isBehind, offer, withControl } from "../ui/commands.js";
 import { icon, make } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
+import { whenHeld } from "../ui/popover.js";
 import { fullTime } from "../ui/time.js";
 import { act, actionsFor, copy, edit, openFor } from "./actions.js";
 import { isOver, lastMessage, nextMessage } from "./list.js";
@@ -57,7 +58,6 @@ function again() {
 }
 
 const LONG_PRESS = 450;
-const MOVED = 10;
 const QUICK = ["copy", "edit", "retry"];
 const ITS_OWN = "a, button, input, textarea, select, summary, pre, img, video, [contenteditable]";
 const log = document.getElementById("log");
@@ -219,17 +219,10 @@ function does(message, key) {
 function press(event) {
   const message = messageOf(event.target);
   if (event.pointerType !== "touch" || !message || event.target.closest(ITS_OWN) || message.hasAttribute("data-selectable")) return;
-  const life = new AbortController();
-  const timer = setTimeout(() => {
-    life.abort();
+  whenHeld(event, LONG_PRESS, () => {
     navigator.vibrate?.(10);
     openFor(message, message, { byPress: true });
-  }, LONG_PRESS);
-  life.signal.addEventListener("abort", () => clearTimeout(timer));
-  const stop = () => life.abort();
-  for (const name of ["pointerup", "pointercancel", "scroll"]) addEventListener(name, stop, { capture: true, signal: life.signal });
-  const far = ({ clientX, clientY }) => Math.hypot(clientX - event.clientX, clientY - event.clientY) > MOVED && stop();
-  addEventListener("pointermove", far, { signal: life.signal });
+  });
 }
 
 export function connect() {

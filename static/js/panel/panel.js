@@ -1,6 +1,7 @@
 // The panel beside the session: opened and closed, its two tabs, and kept as the session is now.
 import { live, page } from "../messages/session.js";
 import { textAt } from "../net/http.js";
+import { PHONE } from "../ui/commands.js";
 import { parse, patchChildren } from "../ui/dom.js";
 import { dress } from "../ui/faces.js";
 import { words } from "../ui/i18n.js";
@@ -8,7 +9,6 @@ import { rove, sideways } from "../ui/options.js";
 import * as context from "./context.js";
 import * as prompt from "./system_prompt.js";
 
-const PHONE = matchMedia("(width < 760px)"); // panel.css says the same
 const SOON = 150;
 const panel = document.getElementById("panel");
 const body = document.getElementById("panel-body");

@@ -4,6 +4,7 @@ import { copyText } from "./copy_text.js";
 import { make } from "./dom.js";
 import { words } from "./i18n.js";
 import { notice, say, settle } from "./notice.js";
+import { toast } from "./toast.js";
 
 const SHOWN_MS = 2000;
 
@@ -31,6 +32,11 @@ export async function copyWords(text) {
   field.remove();
   if (document.activeElement !== focused) focused.focus({ preventScroll: true });
   return copied;
+}
+
+/** Copies an address, and says whether that worked. */
+export async function copyLink(address) {
+  toast((await copyWords(address)) ? words.linkCopied : words.notCopied);
 }
 
 /** What is hidden behind "show all" is copied too; a terminal's prompt is not. */

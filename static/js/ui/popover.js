@@ -6,6 +6,7 @@ import { ARROWS, ENDS, rove } from "./options.js";
 const SHEET = matchMedia("(width < 760px) and (pointer: coarse)"); // menu.css says the same
 const GAP = 4;
 const MARGIN = 8;
+const MOVED = 10;
 let open = null; // {anchor, element, back}
 let presses = 0;
 
@@ -78,6 +79,23 @@ export function swallowClick() {
   setTimeout(() => addEventListener("pointerdown", () => life.abort(), { capture: true, signal: life.signal }));
 }
 
+/**
+ * Calls back when the finger of a `pointerdown` has stayed where it is for so many ms. Moving it, scrolling, and events of
+ * the names in `stops` are no long press.
+ */
+export function whenHeld({ clientX, clientY }, ms, callback, stops = []) {
+  const life = new AbortController();
+  const stop = () => life.abort();
+  const far = (event) => Math.hypot(event.clientX - clientX, event.clientY - clientY) > MOVED && stop();
+  const timer = setTimeout(() => {
+    stop();
+    callback();
+  }, ms);
+  life.signal.addEventListener("abort", () => clearTimeout(timer));
+  for (const name of ["pointerup", "pointercancel", "scroll", ...stops]) addEventListener(name, stop, { capture: true, signal: life.signal });
+  addEventListener("pointermove", far, { signal: life.signal });
+}
+
 /** The button of a phone that leads back closes a sheet, and leaves the page where it is. */
 function wayBack() {
   if (!globalThis.CloseWatcher) return null;
@@ -119,6 +137,9 @@ export function openMenu(anchor, items, { label }) {
   rove(element, ".menu-item", { keys: { ...ARROWS, ...ENDS }, nameOf: (item) => item.textContent });
   if (show(element, anchor)) element.querySelector(".menu-item")?.focus({ preventScroll: true });
 }
+
+/** Items of a menu with a line between their groups; of an empty group nothing is seen. */
+export const separated = (groups) => groups.filter((group) => group.length).flatMap((group, at) => (at ? [{ separator: true }, ...group] : group));
 
 function draw(item, choice) {
   if (item.separator) return make("hr", { role: "separator" });
