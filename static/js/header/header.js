@@ -9,7 +9,7 @@ import { make } from "../ui/dom.js";
 import { field } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
-import { openBox, openMenu, place, separated, unlessOvertaken } from "../ui/popover.js";
+import { openBox, openMenu, place, unlessOvertaken } from "../ui/popover.js";
 
 // A session that is archived: its owner can bring it back where the composer was.
 
@@ -112,7 +112,7 @@ function connectHeader() {
   on("model", async (button) => (await unlessOvertaken(late(() => import("../dialogs/model_picker.js"))))?.openPicker(button));
   on("choose-model", () => at("model").click());
   on("usage", openUsage);
-  on("more", (button) => openMenu(button, separated(GROUPS.map(itemsOf)), { label: words.more }));
+  on("more", (button) => openMenu(button, GROUPS.map(itemsOf), { label: words.more }));
   on("share", openShare);
   if (canEdit) {
     offer({ id: "rename", label: words.rename, icon: "pencil", slash: "rename", run: rename });

@@ -89,13 +89,13 @@ async function turn(box) {
 /** Opens the menu of the message that a button is of. */
 function openMenuOf(button) {
   const id = button.dataset.of;
-  const items = [{ label: words.contextGo, icon: "message-square", run: () => go(id) }];
-  if (canEdit && page.dataset.archived === "no") {
-    items.push({ separator: true });
-    items.push({ label: words.contextBefore, icon: "eye-off", run: () => leaveOut(id) });
-    items.push({ label: words.contextBeforeAgain, icon: "eye", run: () => includeBefore({ id }) });
-  }
-  openMenu(button, items, { label: words.actions });
+  const way = { label: words.contextGo, icon: "message-square", run: () => go(id) };
+  const changes = [
+    { label: words.contextBefore, icon: "eye-off", run: () => leaveOut(id) },
+    { label: words.contextBeforeAgain, icon: "eye", run: () => includeBefore({ id }) },
+  ];
+  const mayChange = canEdit && page.dataset.archived === "no";
+  openMenu(button, [[way], mayChange ? changes : []], { label: words.actions });
 }
 
 /** Goes to a message in the session; on phones the panel leaves it the screen. */

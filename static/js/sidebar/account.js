@@ -1,7 +1,7 @@
 // The account menu: settings, theme, sessions out of sight, administration, signing out.
 import { itemsOf, offer, on } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
-import { openMenu, separated } from "../ui/popover.js";
+import { openMenu } from "../ui/popover.js";
 import { keep } from "../ui/preferences.js";
 import { toast } from "../ui/toast.js";
 import { signOut } from "./sign_out.js";
@@ -35,6 +35,6 @@ export function connect() {
   on("account", (button) => {
     const themes = THEMES.map(([value, icon, label]) => ({ label, icon, checked: present() === value, run: () => chooseTheme(value) }));
     const [first, ...rest] = [["settings"], ...GROUPS].map(itemsOf);
-    openMenu(button, separated([first, themes, ...rest]), { label: words.account });
+    openMenu(button, [first, themes, ...rest], { label: words.account });
   });
 }

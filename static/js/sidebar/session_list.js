@@ -38,15 +38,15 @@ function items(row) {
   const archive = yes(row, "archived")
     ? one("restore", "archive-restore", words.unarchive)
     : one("archive", "archive", words.archive);
-  const owned = [archive, { separator: true }, one("delete", "trash-2", words.delete, { danger: true })];
-  const shared = [{ separator: true }, one("leave", "door-open", words.leave, { danger: true })];
-  return [
+  const end = yes(row, "mine") ? one("delete", "trash-2", words.delete, { danger: true }) : one("leave", "door-open", words.leave, { danger: true });
+  const more = [
     { icon: "pencil", label: words.rename, run: () => rename(row) },
     pin,
     { icon: "link", label: words.copyLink, run: () => copyLink(row.querySelector(".rail-item").href) },
     { icon: "list-checks", label: words.select, run: () => selection.begin(row) },
-    ...(yes(row, "mine") ? owned : shared),
+    ...(yes(row, "mine") ? [archive] : []),
   ];
+  return [more, [end]];
 }
 
 /** Rename in place: Enter or leaving the field keeps, Escape does not. */

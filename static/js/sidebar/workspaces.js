@@ -43,7 +43,7 @@ function offerWay({ id, name, address }) {
 }
 
 export function connect() {
-  on("workspaces", () => openMenu(button, places().map(item), { label: words.workspaces }));
+  on("workspaces", () => openMenu(button, [places().map(item)], { label: words.workspaces }));
   draw();
   list.addEventListener("parley:listed", draw);
 }

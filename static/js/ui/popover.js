@@ -124,25 +124,23 @@ function escaped(event) {
 // Menus.
 
 /**
- * Opens a menu at an element, which gets the focus back when it closes. An item is {label, icon, keys, run, danger,
- * checked, disabled, unread} or {separator: true}; `checked` (true or false) makes it a choice, `keys` tells the shortcut,
- * `unread` marks it with these words.
- * With its menu already open, the anchor closes it.
+ * Opens a menu at an element, which gets the focus back when it closes; with its menu already open, the anchor closes it.
+ * `groups` of items have a line between them, empty ones are not seen. An item is {label, icon, keys, run, danger,
+ * checked, disabled, unread}; `checked` (true or false) makes it a choice, `keys` tells the shortcut, `unread` marks it with
+ * these words.
  */
-export function openMenu(anchor, items, { label }) {
-  const choices = items.filter((item) => item.checked !== undefined).length;
-  const drawn = items.map((item) => draw(item, choices > 1 ? "menuitemradio" : "menuitemcheckbox"));
+export function openMenu(anchor, groups, { label }) {
+  const choices = groups.flat().filter((item) => item.checked !== undefined).length;
+  const role = choices > 1 ? "menuitemradio" : "menuitemcheckbox";
+  const parts = groups.filter((group) => group.length).map((group) => group.map((item) => draw(item, role)));
+  const drawn = parts.flatMap((part, at) => (at ? [make("hr", { role: "separator" }), ...part] : part));
   const element = make("div", { className: "menu", role: "menu", ariaLabel: label }, ...drawn);
   element.addEventListener("keydown", left);
   rove(element, ".menu-item", { keys: { ...ARROWS, ...ENDS }, nameOf: (item) => item.textContent });
   if (show(element, anchor)) element.querySelector(".menu-item")?.focus({ preventScroll: true });
 }
 
-/** Items of a menu with a line between their groups; of an empty group nothing is seen. */
-export const separated = (groups) => groups.filter((group) => group.length).flatMap((group, at) => (at ? [{ separator: true }, ...group] : group));
-
 function draw(item, choice) {
-  if (item.separator) return make("hr", { role: "separator" });
   const role = item.checked === undefined ? { role: "menuitem" } : { role: choice, ariaChecked: String(item.checked) };
   const button = make("button", { type: "button", tabIndex: -1, className: item.danger ? "menu-item danger" : "menu-item", ...role });
   if (item.disabled) button.ariaDisabled = "true";
