@@ -6,10 +6,11 @@
 import { page } from "../messages/session.js";
 import { valueAt } from "../net/http.js";
 import { named, offered } from "../ui/commands.js";
+import { icon, make } from "../ui/dom.js";
 import { composing, field, insert, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
-import { drawOption } from "../ui/menu.js";
 import { notice, say } from "../ui/notice.js";
+import { Options } from "../ui/options.js";
 
 // Commands: what a message that begins with "/" does instead of being sent.
 
@@ -94,11 +95,7 @@ function fits({ name, username }, query) {
 }
 
 function suggestion({ id, name, username, initials, colour }) {
-  const face = document.createElement("span");
-  face.className = `face small ${colour}`;
-  face.dataset.person = id;
-  face.ariaHidden = "true";
-  face.textContent = initials;
+  const face = make("span", { className: `face small ${colour}`, data: { person: id }, ariaHidden: "true", textContent: initials });
   return { label: name, detail: username, face };
 }
 
@@ -112,44 +109,32 @@ function known() {
 const MOST = 50;
 const list = document.getElementById("completion");
 let sources = [];
-let open = null; // {source, range, items, active}
+let options = null; // is there where somebody can write
+let open = null; // {source, range}
 let asked = 0;
 let shown = 0; // the question that the list answers; keys are not for an older one
 let dismissed = "";
 
 export function connectCompletion(...given) {
   sources = given;
+  options = new Options(field, () => [...list.children], take, { takes: ["Enter", "Tab"] });
   field.addEventListener("input", look);
   field.addEventListener("click", look);
   field.addEventListener("blur", close);
   field.setAttribute("aria-controls", list.id);
   // A press must not take the focus out of the field.
   list.addEventListener("pointerdown", (event) => event.preventDefault());
-  list.addEventListener("click", (event) => pressed(event.target.closest("[role=option]")));
+  list.addEventListener("click", (event) => event.target.closest("[role=option]") && take(event.target.closest("[role=option]"), event));
 }
 
 /** Does what a key does to the open list; true when the key was for it. */
 export function chosen(event) {
   if (event.key === "Tab" && event.shiftKey) close(); // the way back does not lead through the list
-  if (!open || shown !== asked || composing(event) || event.shiftKey || event.ctrlKey || event.altKey || event.metaKey) return false;
-  switch (event.key) {
-    case "ArrowDown":
-      activate((open.active + 1) % open.items.length);
-      return true;
-    case "ArrowUp":
-      activate((Math.max(open.active, 0) + open.items.length - 1) % open.items.length);
-      return true;
-    case "Enter":
-    case "Tab":
-      if (open.active < 0) return event.key === "Enter";
-      take(open.active, event.key);
-      return true;
-    case "Escape":
-      dismissed = field.value;
-      close();
-      return true;
-  }
-  return false;
+  if (!open || shown !== asked || event.shiftKey || event.ctrlKey || event.altKey || event.metaKey) return false;
+  if (event.key !== "Escape" || composing(event)) return options.pressed(event);
+  dismissed = field.value;
+  close();
+  return true;
 }
 
 async function look() {
@@ -172,36 +157,29 @@ function matched() {
 
 function show(source, range, items) {
   if (!open) say(fill(words.suggestions, { count: items.length }));
-  open = { source, range, items, active: -1 };
+  open = { source, range };
   shown = asked;
-  list.replaceChildren(...items.map(drawOption));
+  list.replaceChildren(...items.map(draw));
   list.hidden = false;
-  field.removeAttribute("aria-activedescendant");
-  if (!source.waits?.(range.query)) activate(0);
+  options.show(source.waits?.(range.query) ? null : list.firstElementChild);
+}
+
+function draw(item, number) {
+  const texts = [["option-label", item.label], ["option-detail", item.detail]];
+  const spans = texts.map(([className, textContent = ""]) => make("span", { className, dir: "auto", textContent }));
+  const shown = [item.face ?? icon(item.icon ?? ""), ...spans];
+  return make("li", { id: `completion-${number}`, role: "option", ariaSelected: "false", item }, ...shown);
 }
 
 function close() {
   asked += 1;
   open = null;
   list.hidden = true;
-  field.removeAttribute("aria-activedescendant");
+  options.show(null);
 }
 
-function activate(number) {
-  if (open.active >= 0) list.children[open.active].ariaSelected = "false";
-  open.active = number;
-  const option = list.children[number];
-  option.ariaSelected = "true";
-  option.scrollIntoView({ block: "nearest" });
-  field.setAttribute("aria-activedescendant", option.id);
-}
-
-function pressed(option) {
-  if (option && open) take([...list.children].indexOf(option), "Enter");
-}
-
-function take(number, key) {
-  const { source, range, items } = open;
+function take({ item }, { key = "Enter" }) {
+  const { source, range } = open;
   close();
-  if (source.take(items[number], range, key)) dismissed = field.value;
+  if (source.take(item, range, key)) dismissed = field.value;
 }

@@ -4,14 +4,13 @@ import { pendingOf, showPending } from "../messages/list.js";
 import { toEnd } from "../messages/scroll.js";
 import { ask, live, page } from "../messages/session.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
-import { composing, field, fits, restore, sends, write } from "../ui/field.js";
+import { composing, field, fits, grow, restore, sends, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
 import * as dictation from "./dictation.js";
 import * as drafts from "./drafts.js";
-import * as history from "./history.js";
-import { Outbox } from "./unsent.js";
+import { looked, Outbox, remember } from "./sent.js";
 import { connectDropping, connectUploads, giveFilesBack, hasFailed, isUploading, take } from "./uploads.js";
 
 // Tells the page, now and then, that somebody is writing a message: "parley:typing" on the document (LIVE-05).
@@ -76,7 +75,7 @@ export class Composer {
     this.#sent = sent;
     form.addEventListener("submit", (event) => this.#submit(event));
     field.addEventListener("keydown", keys);
-    field.addEventListener("input", () => this.#edited());
+    field.addEventListener("input", () => this.#waiting && this.#wait(false));
     live.addEventListener("state", ({ detail }) => (form.dataset.connection = detail.state));
     document.addEventListener("parley:uploads", () => this.#uploaded());
     drafts.connect();
@@ -86,7 +85,7 @@ export class Composer {
     connectDropping();
     dictation.connect();
     connectCompletion(commandSource, mentionSource);
-    grow();
+    grow(field);
     if (!TOUCH.matches) field.focus(); // on a phone that would cover half the page with the keyboard
     for (const entry of this.#outbox.pending()) showPending(entry);
   }
@@ -131,11 +130,6 @@ export class Composer {
     field.focus();
   }
 
-  #edited() {
-    grow();
-    if (this.#waiting) this.#wait(false);
-  }
-
   #submit(event) {
     event.preventDefault();
     if (field.readOnly || commanded(field.value) || !fits(field.value)) return;
@@ -145,7 +139,7 @@ export class Composer {
     const files = take();
     if (!text.trim() && !files.length) return;
     const entry = this.#outbox.add(text, files);
-    if (text.trim()) history.remember(text);
+    if (text.trim()) remember(text);
     write("");
     showPending(entry, live.state === "connected" ? SLOW : 0);
     this.#send(entry);
@@ -182,13 +176,6 @@ export function giveBack({ text, files = [] }) {
 function keys(event) {
   if (chosen(event)) event.stopPropagation();
   else if (sends(event)) form.requestSubmit();
-  else if (!history.looked(event) && !stopped(event)) return;
+  else if (!looked(event) && !stopped(event)) return;
   event.preventDefault();
-}
-
-// Browsers without field-sizing grow the field here.
-function grow() {
-  if (CSS.supports("field-sizing", "content")) return;
-  field.style.height = "auto";
-  field.style.height = `${field.scrollHeight}px`;
 }

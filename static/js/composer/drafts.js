@@ -1,8 +1,8 @@
 // What is being written, kept: at once in this browser, and soon on the server for the person's other devices.
 import { live, page } from "../messages/session.js";
 import * as store from "../net/storage.js";
+import { parse } from "../ui/dom.js";
 import { begin, field, write } from "../ui/field.js";
-import { parse } from "../ui/patch.js";
 
 const EVERY = 2_000;
 const NAME = `parley:draft:${page.dataset.viewerId}:${page.dataset.session}`;

@@ -3,6 +3,7 @@ import { ask, live } from "../messages/session.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
 import { on, TOUCH } from "../ui/commands.js";
 import * as clash from "../ui/conflict_form.js";
+import { copyOf } from "../ui/dom.js";
 import { composing, field, fits } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, settle } from "../ui/notice.js";
@@ -16,7 +17,7 @@ const nameOf = (id) => `parley:queued:${id}`;
 /** Opens a field with the message's text in its place, or with what somebody has made of it before. */
 function edit(message) {
   if (message.querySelector("form")) return;
-  const form = document.getElementById("edit-queued").content.firstElementChild.cloneNode(true);
+  const form = copyOf("edit-queued");
   const field = form.querySelector("textarea");
   const draft = keptInTab(nameOf(message.id));
   const seen = { text: textOf(message), revision: message.dataset.revision, saving: null, ...draft?.seen };

@@ -1,8 +1,9 @@
 // Files dropped anywhere on the session, or pasted into the composer, are attached; so is a very long pasted text.
 import { live, page } from "../messages/session.js";
-import { post, textAt, token } from "../net/http.js";
+import { formWith, post, sendFile, textAt } from "../net/http.js";
 import * as store from "../net/storage.js";
 import { offer, on } from "../ui/commands.js";
+import { copyOf } from "../ui/dom.js";
 import { field, insert, isWithin } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say } from "../ui/notice.js";
@@ -13,7 +14,7 @@ const UNITS = ["", "\u00a0KB", "\u00a0MB"];
 
 /** Draws a new chip; the upload knows it as its element. */
 function drawChip(upload) {
-  upload.element = document.getElementById("chip").content.firstElementChild.cloneNode(true);
+  upload.element = copyOf("chip");
   updateChip(upload);
   return upload.element;
 }
@@ -102,18 +103,12 @@ function tryAgain() {
 }
 
 function send(upload) {
-  const request = new XMLHttpRequest();
-  request.open("POST", `/sessions/${page.dataset.session}/attachments`);
-  request.setRequestHeader("X-CSRFToken", token());
-  request.setRequestHeader("accept", "application/json");
-  request.responseType = "json";
-  request.upload.onprogress = ({ loaded, total }) => change(upload, { done: total ? loaded / total : 0 });
-  request.onload = () => answered(upload, request);
-  request.onerror = () => failed(upload);
+  const request = sendFile(`/sessions/${page.dataset.session}/attachments`, formWith(upload.file, upload.name), {
+    progress: (done, total) => change(upload, { done: total ? done / total : 0 }),
+    answered: (answer) => answered(upload, answer),
+    failed: () => failed(upload),
+  });
   change(upload, { state: "sending", done: 0, problem: "", request });
-  const body = new FormData();
-  body.append("file", upload.file, upload.name);
-  request.send(body);
 }
 
 /** A file that the server does not take would not be taken the next time either. */
@@ -205,7 +200,7 @@ const isFiles = (event) => event.dataTransfer?.types.includes("Files");
 /** Something of this page that is dragged about is no file to attach. */
 function entered(event) {
   if (!isFiles(event) || document.querySelector(".drop-here, dialog:modal")) return;
-  const cover = document.getElementById("drop-here").content.firstElementChild.cloneNode(true);
+  const cover = copyOf("drop-here");
   cover.addEventListener("dragleave", () => cover.remove());
   page.append(cover);
 }

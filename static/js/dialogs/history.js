@@ -3,9 +3,9 @@ import { insist, restoreAttempt } from "../messages/retry.js";
 import { live } from "../messages/session.js";
 import { textAt, valueAt } from "../net/http.js";
 import { on } from "../ui/commands.js";
+import { make, parse } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { notice, settle } from "../ui/notice.js";
-import { parse } from "../ui/patch.js";
 import { localise } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
 
@@ -76,11 +76,7 @@ async function toggleWhole(button) {
 }
 
 function wholeOf(text) {
-  const element = Object.assign(document.createElement("pre"), { className: "whole", tabIndex: 0, textContent: text });
-  element.dir = "auto";
-  element.setAttribute("role", "region");
-  element.setAttribute("aria-label", words.versionWhole);
-  return element;
+  return make("pre", { className: "whole", tabIndex: 0, textContent: text, dir: "auto", role: "region", ariaLabel: words.versionWhole });
 }
 
 async function restoreVersion(button) {

@@ -1,6 +1,7 @@
 // Bringing in conversations from a file: it is sent, what is in it is chosen from, and what came in is told.
-import { postForm, signIn, token } from "../net/http.js";
+import { formWith, postForm, sendFile, signIn } from "../net/http.js";
 import { shownWorkspace } from "../sidebar/workspaces.js";
+import { make } from "../ui/dom.js";
 import { fill } from "../ui/i18n.js";
 import { formatter } from "../ui/time.js";
 import { open as openDialog } from "./transfer.js";
@@ -70,24 +71,14 @@ function take(given) {
   else send();
 }
 
-/** Uploads the file; fetch does not tell how far it is. */
+/** Uploads the file. */
 function send() {
-  const body = new FormData();
-  body.append("workspace", shownWorkspace());
-  body.append("file", file, file.name);
-  request = new XMLHttpRequest();
-  request.open("POST", dialog.dataset.address);
-  request.setRequestHeader("X-CSRFToken", token());
-  request.setRequestHeader("accept", "application/json");
-  request.responseType = "json";
-  request.upload.onprogress = ({ loaded, total }) => progress(loaded, total);
-  request.onload = ({ target }) => answered(target);
-  request.onerror = () => pick(dialog.dataset.failed);
   find(".errors").hidden = true;
   progress(0, 1);
   stage("send");
   find("[data-choice=stop]").focus();
-  request.send(body);
+  const body = formWith(file, file.name, { workspace: shownWorkspace() });
+  request = sendFile(dialog.dataset.address, body, { progress, answered, failed: () => pick(dialog.dataset.failed) });
 }
 
 /** What is sent has to be read: how long that takes nobody knows. */
@@ -212,4 +203,4 @@ function brought({ title, address, facts, notes }) {
   return row;
 }
 
-const line = (text) => Object.assign(document.createElement("li"), { textContent: text, dir: "auto" });
+const line = (text) => make("li", { textContent: text, dir: "auto" });

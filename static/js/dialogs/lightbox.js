@@ -1,5 +1,7 @@
 // A message's pictures, large, one at a time: arrows and swipes go on, Escape and a press beside the picture end it.
+import { copyOf } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
+import { ENDS, reached, sideways } from "../ui/options.js";
 
 const SWIPE = 50;
 let pictures = []; // the links in the message, in their order
@@ -16,7 +18,7 @@ export function show(link) {
 }
 
 function build() {
-  const made = document.getElementById("lightbox-template").content.firstElementChild.cloneNode(true);
+  const made = copyOf("lightbox-template");
   document.body.append(made);
   made.addEventListener("keydown", onKey);
   made.addEventListener("click", ({ target }) => {
@@ -30,12 +32,10 @@ function build() {
 }
 
 function onKey(event) {
-  const rtl = getComputedStyle(dialog).direction === "rtl" ? -1 : 1;
-  const by = { ArrowLeft: -rtl, ArrowRight: rtl }[event.key];
-  const to = { Home: 0, End: pictures.length - 1 }[event.key] ?? (by ? at + by : null);
-  if (to === null) return;
+  const picture = reached(event, { ...sideways(dialog), ...ENDS }, pictures, pictures[at]);
+  if (!picture) return;
   event.preventDefault();
-  turnTo(to);
+  turnTo(pictures.indexOf(picture));
 }
 
 function turnTo(index) {

@@ -1,11 +1,10 @@
 // Choosing the agent and the model of the next answers: a list, models by provider, with a field to find one when there are many.
 import { ask } from "../messages/session.js";
 import { textAt } from "../net/http.js";
-import { composing } from "../ui/field.js";
+import { parse } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
-import { typeahead } from "../ui/menu.js";
 import { notice } from "../ui/notice.js";
-import { parse } from "../ui/patch.js";
+import { ENDS, Options, PAGES } from "../ui/options.js";
 import { close, openBox, place } from "../ui/popover.js";
 
 // The agent or the model by its name, behind "/agent" and "/model".
@@ -70,52 +69,27 @@ class Picker {
   #box;
   #list;
   #field;
-  #active = null;
-  #typed = typeahead(nameOf);
+  #options;
 
   constructor(box) {
     this.#box = box;
     this.#list = box.querySelector("[role=listbox]");
     this.#field = box.querySelector("[role=combobox]");
-    this.#list.addEventListener("click", ({ target }) => this.#choose(target.closest("[role=option]")));
-    this.#list.addEventListener("pointermove", ({ target }) => this.#show(target.closest("[role=option]"), false));
-    this.#holder.addEventListener("keydown", (event) => this.#key(event));
+    const holder = this.#field ?? this.#list;
+    this.#options = new Options(holder, () => this.#shown, pick, {
+      mark: (option, isActive) => option.classList.toggle("active", isActive),
+      ...(this.#field ? { keys: PAGES } : { keys: { ...PAGES, ...ENDS }, nameOf, takes: ["Enter", " "] }),
+    });
+    this.#options.followPointer(this.#list);
+    holder.addEventListener("keydown", (event) => this.#options.pressed(event) && event.preventDefault());
     this.#field?.addEventListener("input", () => this.#find(this.#field.value));
     box.querySelector(".picker-reasoning")?.addEventListener("change", ({ target }) => setReasoning(target));
-    this.#holder.focus({ preventScroll: true });
-    this.#show(this.#list.querySelector("[aria-selected=true]") ?? this.#shown[0]);
-  }
-
-  /** Who has the focus while the options are walked through. */
-  get #holder() {
-    return this.#field ?? this.#list;
+    holder.focus({ preventScroll: true });
+    this.#options.show(this.#list.querySelector("[aria-selected=true]") ?? this.#shown[0] ?? null);
   }
 
   get #shown() {
     return [...this.#list.querySelectorAll("[role=option]:not([hidden])")];
-  }
-
-  #show(option, scroll = true) {
-    if (!option || option === this.#active) return;
-    this.#active?.classList.remove("active");
-    this.#active = option;
-    option.classList.add("active");
-    this.#holder.setAttribute("aria-activedescendant", option.id);
-    if (scroll) option.scrollIntoView({ block: "nearest" });
-  }
-
-  #key(event) {
-    if (composing(event)) return;
-    const all = this.#shown;
-    const present = all.indexOf(this.#active);
-    const next = { ArrowDown: present + 1, ArrowUp: present - 1, PageDown: Math.min(present + 8, all.length - 1), PageUp: Math.max(present - 8, 0) }[event.key];
-    if (next !== undefined) this.#show(all.at(next % all.length));
-    else if (event.key === "Enter" || (event.key === " " && !this.#field)) this.#choose(this.#active);
-    else if (!this.#field && event.key === "Home") this.#show(all[0]);
-    else if (!this.#field && event.key === "End") this.#show(all.at(-1));
-    else if (!this.#field && event.key.length === 1 && !event.ctrlKey && !event.metaKey) this.#show(this.#typed(event.key, all, present));
-    else return;
-    event.preventDefault();
   }
 
   /** Every word that was written stands in the name, or in that of the model's provider. */
@@ -128,15 +102,15 @@ class Picker {
     for (const group of this.#list.querySelectorAll("[role=group]")) group.hidden = !group.querySelector("[role=option]:not([hidden])");
     const none = this.#box.querySelector(".picker-empty");
     none.textContent = this.#shown.length ? "" : none.dataset.none;
-    if (!this.#shown.includes(this.#active)) this.#show(this.#shown[0]);
+    if (!this.#shown.includes(this.#options.active)) this.#options.show(this.#shown[0] ?? null);
   }
+}
 
-  #choose(option) {
-    if (!option || option.ariaDisabled === "true") return;
-    close();
-    const { agent, provider, model } = option.dataset;
-    if (option.ariaSelected !== "true") ask(agent ? { type: "set_agent", agent } : { type: "set_model", provider, model });
-  }
+function pick(option) {
+  if (option.ariaDisabled === "true") return;
+  close();
+  const { agent, provider, model } = option.dataset;
+  if (option.ariaSelected !== "true") ask(agent ? { type: "set_agent", agent } : { type: "set_model", provider, model });
 }
 
 /** Sends a changed effort or thinking budget; a refused one goes back to what holds. */

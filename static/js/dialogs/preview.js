@@ -1,8 +1,8 @@
 // The preview of HTML or SVG from an answer: beside the conversation, in a frame that reaches neither the page nor a network.
-import { isBehind } from "../ui/commands.js";
+import { isBehind, PHONE } from "../ui/commands.js";
+import { copyOf, make } from "../ui/dom.js";
 
 const ADDRESS = "/frames/preview";
-const PHONE = matchMedia("(width < 760px)"); // panel.css says the same
 const page = document.getElementById("main");
 const panel = document.getElementById("panel");
 let side = null;
@@ -14,12 +14,8 @@ export function open(button) {
   side ??= build();
   opener = button;
   const code = button.closest(".code").querySelector("pre").textContent;
-  const frame = document.createElement("iframe");
-  frame.title = side.querySelector("h2").textContent;
-  frame.sandbox = "allow-scripts";
-  frame.referrerPolicy = "no-referrer";
+  const frame = make("iframe", { title: side.querySelector("h2").textContent, sandbox: "allow-scripts", referrerPolicy: "no-referrer", src: ADDRESS });
   frame.addEventListener("load", () => frame.contentWindow.postMessage(code, "*"), { once: true });
-  frame.src = ADDRESS;
   side.querySelector("iframe")?.remove();
   side.append(frame);
   side.hidden = false;
@@ -28,7 +24,7 @@ export function open(button) {
 }
 
 function build() {
-  const made = document.getElementById("preview-template").content.firstElementChild.cloneNode(true);
+  const made = copyOf("preview-template");
   panel.after(made);
   made.querySelector("button").addEventListener("click", close);
   made.addEventListener("keydown", (event) => {

@@ -22,18 +22,14 @@ export function follow(dialog) {
     land(dialog);
   };
   const sending = ({ target }) => (sent = target.closest("form"));
-  dialog.addEventListener("submit", sending);
-  dialog.addEventListener("change", sending);
-  dialog.addEventListener("input", find);
-  document.addEventListener("htmx:after:swap", drawn);
-  const stop = () => {
-    clearInterval(timer);
-    document.removeEventListener("htmx:after:swap", drawn);
-    dialog.removeEventListener("input", find);
-    dialog.removeEventListener("submit", sending);
-    dialog.removeEventListener("change", sending);
-  };
-  dialog.addEventListener("close", stop, { once: true });
+  const life = new AbortController();
+  const { signal } = life;
+  dialog.addEventListener("submit", sending, { signal });
+  dialog.addEventListener("change", sending, { signal });
+  dialog.addEventListener("input", find, { signal });
+  document.addEventListener("htmx:after:swap", drawn, { signal });
+  signal.addEventListener("abort", () => clearInterval(timer));
+  dialog.addEventListener("close", () => life.abort(), { signal });
 }
 
 /** A member who was removed comes back with the same role; a guest needs a new invitation, and was asked about. */

@@ -1,6 +1,7 @@
 // Sessions as files: exporting the one that is open, importing others.
 import { textAt } from "../net/http.js";
 import { offer, on } from "../ui/commands.js";
+import { answerOf, parse } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
 import { toast } from "../ui/toast.js";
@@ -12,14 +13,10 @@ export async function open(address) {
   const html = await textAt(address, { headers: { "HX-Request": "true" } });
   if (html === null) toast(words.notLoaded);
   if (html === null || document.querySelector("dialog:modal")) return null;
-  const place = document.createElement("div");
-  place.innerHTML = html; // our own template
-  const dialog = place.firstElementChild;
-  document.body.append(dialog);
-  dialog.addEventListener("close", () => dialog.remove());
+  const dialog = parse(html).firstElementChild;
   dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
   dialog.querySelector("[download]")?.closest(".dialog-body").addEventListener("click", ({ target }) => target.closest("[download]") && dialog.close());
-  dialog.showModal();
+  answerOf(dialog);
   return dialog;
 }
 

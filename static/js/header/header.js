@@ -3,14 +3,13 @@ import { ask, canEdit, isGuest, live, page } from "../messages/session.js";
 import { signIn } from "../net/http.js";
 import { offerAccount } from "../sidebar/account.js";
 import { organise } from "../sidebar/organise.js";
-import { copyWords } from "../ui/clipboard.js";
-import { offer, offered, on, TOUCH } from "../ui/commands.js";
+import { copyLink } from "../ui/clipboard.js";
+import { itemsOf, offer, on, TOUCH } from "../ui/commands.js";
+import { make } from "../ui/dom.js";
 import { field } from "../ui/field.js";
-import { words } from "../ui/i18n.js";
+import { fill, words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
-import { openMenu } from "../ui/menu.js";
-import { unlessOvertaken } from "../ui/popover.js";
-import { toast } from "../ui/toast.js";
+import { openBox, openMenu, place, unlessOvertaken } from "../ui/popover.js";
 
 // A session that is archived: its owner can bring it back where the composer was.
 
@@ -30,7 +29,7 @@ function connectArchived() {
 
 // How the page hangs on the server: the word in the header, and what to do when it is over.
 
-const line = document.getElementById("connection");
+const connection = document.getElementById("connection");
 
 function said(state, reason) {
   if (state !== "closed") return words[state];
@@ -39,21 +38,45 @@ function said(state, reason) {
 
 /** What was read can still be read; everything else is elsewhere. */
 function wayHome() {
-  const link = document.createElement("a");
-  link.href = page.dataset.home;
-  link.textContent = words.yourSessions;
-  return link;
+  return make("a", { href: page.dataset.home, textContent: words.yourSessions });
 }
 
 function connectConnection() {
   live.addEventListener("state", ({ detail: { state, reason } }) => {
-    line.dataset.state = state;
+    connection.dataset.state = state;
     page.toggleAttribute("data-over", state === "closed");
-    line.textContent = said(state, reason);
-    if (state === "closed" && reason !== "signed-out") line.append(" ", wayHome());
+    connection.textContent = said(state, reason);
+    if (state === "closed" && reason !== "signed-out") connection.append(" ", wayHome());
     if (reason === "signed-out") signIn();
   });
 }
+
+// What the figures in the header say, in sentences.
+
+/** Opens the explanation at a button. */
+function openUsage(button) {
+  const box = openBox(button, { className: "usage", label: words.usage });
+  const known = document.querySelector("#figures [data-total]").dataset;
+  if (!box) return;
+  box.append(make("h2", { textContent: words.usage }), ...context(known), line(fill(words.usageTotal, { total: number(known.total) })), wayToContext());
+  place();
+  box.focus({ preventScroll: true });
+}
+
+function context({ used, window, percent }) {
+  if (!used) return [line(words.usageNone)];
+  if (!window) return [line(fill(words.usageNoWindow, { used: number(used) }))];
+  const meter = make("meter", { max: 100, high: 80, low: 50, optimum: 0, value: Number(percent), ariaLabel: words.usage });
+  return [meter, line(fill(words.usageContext, { used: number(used), window: number(window) }))];
+}
+
+function wayToContext() {
+  const properties = { type: "button", className: "button small", data: { action: "context-now" } };
+  return make("button", properties, words.contextNext);
+}
+
+const number = (text) => Number(text).toLocaleString(document.documentElement.lang);
+const line = (text) => make("p", { textContent: text });
 
 const at = (id) => document.getElementById(id);
 // What the menu shows, in this order and with a line between the groups; who has built a deed has offered it.
@@ -61,24 +84,10 @@ const GROUPS = [
   ["rename", "share", "find", "panel", "fork", "export", "removed"],
   ["pin", "archive", "restore", "leave", "delete"],
 ];
-const DANGEROUS = ["delete", "leave"];
-
-function items() {
-  const deeds = new Map(offered().map((deed) => [deed.id, deed]));
-  const groups = GROUPS.map((ids) => ids.filter((id) => deeds.has(id)).map((id) => item(deeds.get(id))));
-  return groups.filter((group) => group.length).flatMap((group, at) => (at ? [{ separator: true }, ...group] : group));
-}
-
-const item = ({ id, label, icon, keys, run }) => ({ label, icon, keys, run: () => run(""), danger: DANGEROUS.includes(id) });
-
 async function openShare(button) {
   const dialog = at(button.dataset.dialog);
   dialog.showModal();
   (await late(() => import("../dialogs/share.js")))?.follow(dialog);
-}
-
-async function openUsage(button) {
-  (await unlessOvertaken(late(() => import("./usage.js"))))?.openUsage(button);
 }
 
 /** There is nothing to see in the header while nothing was used, nor on small screens. */
@@ -99,15 +108,11 @@ function offerChoice(id, label, icon) {
   offer({ id, label, icon, slash: id, run, choices });
 }
 
-async function copyLink() {
-  toast((await copyWords(location.href.split("#")[0])) ? words.linkCopied : words.notCopied);
-}
-
 function connectHeader() {
   on("model", async (button) => (await unlessOvertaken(late(() => import("../dialogs/model_picker.js"))))?.openPicker(button));
   on("choose-model", () => at("model").click());
   on("usage", openUsage);
-  on("more", (button) => openMenu(button, items(), { label: words.more }));
+  on("more", (button) => openMenu(button, GROUPS.map(itemsOf), { label: words.more }));
   on("share", openShare);
   if (canEdit) {
     offer({ id: "rename", label: words.rename, icon: "pencil", slash: "rename", run: rename });
@@ -118,7 +123,7 @@ function connectHeader() {
   }
   offer({ id: "usage", label: words.usage, icon: "gauge", words: words.tokens, run: () => openUsage(figures()) });
   offer({ id: "share", label: at("share-title").textContent, icon: "users", slash: "share", run: () => document.querySelector(".share-button").click() });
-  offer({ id: "copy-link", label: words.copyLink, icon: "link", run: copyLink });
+  offer({ id: "copy-link", label: words.copyLink, icon: "link", run: () => copyLink(location.href.split("#")[0]) });
   offerAccount();
 }
 

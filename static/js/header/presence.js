@@ -2,9 +2,9 @@
 import { live, page } from "../messages/session.js";
 import { valueAt } from "../net/http.js";
 import { on } from "../ui/commands.js";
+import { make, parse, patchChildren } from "../ui/dom.js";
 import { dress, know, strangers } from "../ui/faces.js";
 import { fill, words } from "../ui/i18n.js";
-import { parse, patchChildren } from "../ui/patch.js";
 import { openBox, place as placeBox } from "../ui/popover.js";
 
 // The longest name in a sentence about one, and about two: it must fit a phone.
@@ -71,9 +71,7 @@ function open(button) {
 function fillBox() {
   const list = place.querySelector("ul").cloneNode(true);
   list.hidden = false;
-  const heading = document.createElement("h2");
-  heading.textContent = words.hereNow;
-  box.replaceChildren(heading, list);
+  box.replaceChildren(make("h2", { textContent: words.hereNow }), list);
   dress(box);
   placeBox();
 }

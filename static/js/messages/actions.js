@@ -4,9 +4,8 @@ import { copyWords } from "../ui/clipboard.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
-import { openMenu } from "../ui/menu.js";
 import { notice, settle } from "../ui/notice.js";
-import { close, swallowClick, unlessOvertaken } from "../ui/popover.js";
+import { close, openMenu, swallowClick, unlessOvertaken } from "../ui/popover.js";
 import { toast } from "../ui/toast.js";
 import { isOver, lastMessage, nextMessage } from "./list.js";
 import { insist, retry, runTools, stopFirst } from "./retry.js";
@@ -45,30 +44,31 @@ const isText = (message) => message.matches(".user, .assistant");
 const mayChange = (message) => canEdit && page.dataset.archived === "no" && isOver(message);
 const isExcluded = (message) => message.classList.contains("excluded");
 const FOR_ALL = ["copy", "source", "link", "fork", "history", "details"];
-const separator = { separator: true };
 
-// {name, label, icon, key, can, run}; those without a key are in the menu only. What has a `stopping` label as well is
-// never done while the agent works: the menu, which says so, stops it first. `keyIs` limits for which messages a key is.
-const ACTIONS = [
+// {name, label, icon, key, can, run}, in the groups of the menu; those without a key are in the menu only. What has a
+// `stopping` label as well is never done while the agent works: the menu, which says so, stops it first. `keyIs` limits
+// for which messages a key is.
+const GROUPS = [[
   { name: "copy", label: () => words.actionCopy, icon: "copy", key: "c", can: () => true, run: copy },
   { name: "select", label: () => words.actionSelect, icon: "text-select", can: () => TOUCH.matches, run: select },
   { name: "source", label: labelOfSource, icon: "code", key: "s", can: (message) => !message.matches(".error, .tool_group"), run: toggleSource },
   { name: "link", label: () => words.actionLink, icon: "link", key: "l", can: () => true, run: copyLink },
-  separator,
+], [
   { name: "edit", label: (message) => (!message || mayEdit(message) ? words.actionEdit : words.actionSuggest), icon: "pencil", key: "e", can: (message) => mayChange(message) && isText(message), run: edit },
   { name: "retry", label: (message) => (message ? words.actionRetry : words.lastRetry), stopping: () => words.stopAndRetry, icon: "rotate-ccw", key: "r", keyIs: (message) => message === lastMessage(), can: mayChange, run: (message, _anchor, how) => retry(message, how) },
   { name: "run-tools", label: () => words.actionRunTools, stopping: () => words.stopAndRunTools, icon: "play", can: (message) => mayChange(message) && message.matches(".tool_group"), run: (message, _anchor, how) => runTools(message, how) },
   { name: "fork", label: () => words.actionFork, icon: "git-fork", key: "f", can: (message) => !isGuest && isOver(message), run: fork },
   { name: "exclude", label: () => words.actionExclude, icon: "eye-off", key: "x", can: (message) => mayChange(message) && !message.matches(".error") && !isExcluded(message), run: (message) => asked({ type: "exclude", id: message.id }) },
   { name: "include", label: () => words.actionInclude, icon: "eye", key: "x", can: (message) => mayChange(message) && isExcluded(message), run: (message) => asked({ type: "include", id: message.id }) },
-  separator,
+], [
   { name: "history", label: () => words.actionHistory, icon: "history", key: "h", can: isOver, run: ({ id }) => showHistory(id) },
   { name: "details", label: () => words.actionDetails, icon: "info", key: "d", can: () => true, run: showDetails },
   { name: "delete", label: () => words.actionDelete, stopping: () => words.stopAndDelete, icon: "trash-2", key: "Delete", danger: true, can: (message) => mayChange(message) && mayEdit(message), run: remove },
-];
+]];
+const ACTIONS = GROUPS.flat();
 
 /** The actions that make sense for a message now. */
-export const actionsFor = (message) => ACTIONS.filter((action) => !action.separator && action.can(message));
+export const actionsFor = (message) => ACTIONS.filter((action) => action.can(message));
 
 /** What keys do with the message that has the focus: {label, keys}. */
 export function keysOfMessages() {
@@ -87,13 +87,11 @@ export function act(message, wanted, anchor = message) {
 /** Opens the menu of a message beside an element; `byPress`: by a finger that must not press what comes up under it. */
 export function openFor(message, anchor, { byPress = false } = {}) {
   if (byPress) swallowClick();
-  const possible = ACTIONS.filter((action) => action.separator || action.can(message));
-  const items = possible.filter((action, index) => !action.separator || !(possible[index + 1] ?? separator).separator);
-  openMenu(anchor, items.map((action) => itemOf(action, message, anchor)), { label: words.actions });
+  const groups = GROUPS.map((group) => group.filter((action) => action.can(message)).map((action) => itemOf(action, message, anchor)));
+  openMenu(anchor, groups, { label: words.actions });
 }
 
 function itemOf(action, message, anchor) {
-  if (action.separator) return action;
   const { icon, danger } = action;
   const key = (action.keyIs?.(message) ?? true) ? action.key ?? "" : "";
   const stops = action.stopping && page.dataset.status !== "idle";
@@ -135,7 +133,7 @@ function select(message) {
 }
 
 async function toggleSource(message) {
-  (await late(() => import("./details.js")))?.toggle(message);
+  (await late(() => import("./details.js")))?.toggleSource(message);
 }
 
 function labelOfSource(message) {

@@ -2,6 +2,7 @@
 import { keep, kept } from "../net/storage.js";
 import { confirm, copyWords } from "../ui/clipboard.js";
 import { offer, on } from "../ui/commands.js";
+import { make } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
 import { notice } from "../ui/notice.js";
@@ -111,9 +112,7 @@ function go(target) {
 const quoted = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
 
 function save(text, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" }));
-  link.download = name;
+  const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" })), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), KEPT_MS);
 }

@@ -1,11 +1,16 @@
-// A message as it was written, in the place of what it looks like.
+// What a message shows when somebody asks for it: its Markdown, its details, and suggested edits of it.
 import { textAt } from "../net/http.js";
+import { on } from "../ui/commands.js";
+import { make, parse } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { notice, settle } from "../ui/notice.js";
-import { parse } from "../ui/patch.js";
 import { openBox, place, unlessOvertaken } from "../ui/popover.js";
 import { localise } from "../ui/time.js";
+import { toast } from "../ui/toast.js";
 import { wholeOf } from "./actions.js";
+import { insist } from "./retry.js";
+import { leave } from "./scroll.js";
+import { live } from "./session.js";
 
 // Who and what made a message, when, and what it cost: beside it, without moving anything.
 
@@ -25,20 +30,74 @@ export async function show(message, anchor) {
 }
 
 /** Shows the Markdown of a message, or what it looks like again. */
-export async function toggle(message) {
+export async function toggleSource(message) {
   const shown = message.querySelector(":scope > .source");
   if (shown) return shown.remove();
   const text = await wholeOf(message);
   if (text === null) return notice(words.notLoaded);
   settle();
   if (message.querySelector(":scope > .source")) return; // asked for twice
-  const element = document.createElement("pre");
-  element.className = "source";
-  element.dataset.own = "";
-  element.tabIndex = 0;
-  element.dir = "auto";
-  element.setAttribute("aria-label", words.actionSource);
-  element.setAttribute("role", "group");
-  element.textContent = text;
-  message.append(element);
+  const properties = { className: "source", data: { own: "" }, tabIndex: 0, dir: "auto", ariaLabel: words.actionSource, role: "group" };
+  message.append(make("pre", properties, text));
+}
+
+// Suggested edits of a message: shown below it as what they would change, accepted or dismissed there.
+
+const boxOf = (message) => message.querySelector(":scope > .suggestions");
+
+/** Shows a message's open suggestions, or hides them. */
+export async function toggleSuggestions(button) {
+  const message = button.closest("article.message");
+  if (boxOf(message)) return close(message);
+  leave(); // following the end of the list would move the suggestions out of sight
+  await draw(message);
+  follow(message);
+  boxOf(message)?.querySelector(".difference")?.focus({ preventScroll: true });
+  boxOf(message)?.querySelector(".suggestion").scrollIntoView({ block: "nearest" });
+}
+
+async function draw(message) {
+  const html = await textAt(`${location.pathname}suggestions?id=${message.id}`);
+  if (html === null) return notice(words.notLoaded);
+  settle();
+  const box = parse(html).querySelector(".suggestions");
+  localise(box);
+  const hadFocus = boxOf(message)?.contains(document.activeElement);
+  boxOf(message)?.remove();
+  if (!box.querySelector(".suggestion")) return close(message, hadFocus);
+  message.append(box);
+  mark(message, true);
+  if (hadFocus) box.querySelector(".difference").focus({ preventScroll: true });
+}
+
+/** Draws them again whenever the message has changed. */
+function follow(message) {
+  const watcher = new MutationObserver(() => (boxOf(message) ? draw(message) : watcher.disconnect()));
+  watcher.observe(message, { attributeFilter: ["data-revision"] });
+}
+
+function close(message, hadFocus = boxOf(message)?.contains(document.activeElement)) {
+  boxOf(message)?.remove();
+  mark(message, false);
+  if (hadFocus) message.focus({ preventScroll: true });
+}
+
+function mark(message, isOpen) {
+  message.querySelector("[data-action=suggestions]")?.setAttribute("aria-expanded", String(isOpen));
+}
+
+function decide(type, done) {
+  return (button) => {
+    const revision = Number(button.closest(".suggestions").dataset.revision);
+    const command = type === "accept_suggestion" ? { type, id: button.dataset.id, revision } : { type, id: button.dataset.id };
+    return insist(async () => {
+      await live.request(command);
+      toast(done());
+    });
+  };
+}
+
+export function connect() {
+  on("accept-suggestion", decide("accept_suggestion", () => words.suggestionAccepted));
+  on("dismiss-suggestion", decide("dismiss_suggestion", () => words.suggestionDismissed));
 }

@@ -1,5 +1,6 @@
 // Diagrams: a finished mermaid block near the screen is drawn in a frame of its own, with its code a button away.
 import { on } from "../ui/commands.js";
+import { make } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 
 const ADDRESS = "/frames/diagram";
@@ -44,13 +45,8 @@ function approached(entries) {
 }
 
 function open(block) {
-  const frame = document.createElement("iframe");
-  frame.className = "diagram";
-  frame.dataset.own = "";
-  frame.title = document.getElementById("w-diagram").textContent;
-  frame.sandbox = "allow-scripts";
-  frame.referrerPolicy = "no-referrer";
-  frame.src = ADDRESS;
+  const title = document.getElementById("w-diagram").textContent;
+  const frame = make("iframe", { className: "diagram", data: { own: "" }, title, sandbox: "allow-scripts", referrerPolicy: "no-referrer", src: ADDRESS });
   drawings.set(block, { frame, code: codeOf(block) });
   frame.addEventListener("load", () => send(drawings.get(block)));
   block.append(frame);
@@ -90,11 +86,7 @@ function grow(block, height) {
 }
 
 function fail(block, reason) {
-  const line = document.createElement("p");
-  line.className = "diagram-error";
-  line.dataset.own = "";
-  line.dir = "auto";
-  line.textContent = reason;
+  const line = make("p", { className: "diagram-error", data: { own: "" }, dir: "auto", textContent: reason });
   drawings.get(block).frame.remove();
   delete block.dataset.shows;
   block.querySelector(".diagram-error")?.remove();

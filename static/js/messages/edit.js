@@ -1,7 +1,8 @@
 // Editing a message in its place, or suggesting an edit of it; nothing that is typed there is lost, or written over unseen.
 import { keepInTab, keptInTab } from "../net/storage.js";
 import * as clash from "../ui/conflict_form.js";
-import { composing, fits, restore } from "../ui/field.js";
+import { copyOf } from "../ui/dom.js";
+import { composing, fits, grow, restore } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
@@ -11,7 +12,6 @@ import { askToRetry, insist, retry } from "./retry.js";
 import { leave } from "./scroll.js";
 import { live, mayEdit } from "./session.js";
 
-const template = document.getElementById("edit-message");
 const isEdited = (message) => message.querySelector(":scope > .edit") !== null;
 
 /** A message being changed: `before` and `revision` are what somebody has had before them. */
@@ -19,7 +19,7 @@ class Edit {
   constructor(message, now, draft) {
     this.message = message;
     this.isSuggestion = !mayEdit(message);
-    this.form = template.content.firstElementChild.cloneNode(true);
+    this.form = copyOf("edit-message");
     this.field = this.form.querySelector("textarea");
     this.place = this.form.querySelector(".clash-place");
     Object.assign(this, draft ?? now);
@@ -203,17 +203,6 @@ export async function edit(message, draft = keptInTab(nameOf(message.id))) {
   if (before === null) return notice(words.notLoaded);
   if (!message.isConnected || isEdited(message)) return; // asked for twice
   new Edit(message, { before, revision }, draft).open();
-}
-
-// Browsers without field-sizing grow the field here.
-function grow(field) {
-  if (CSS.supports("field-sizing", "content")) return;
-  const fit = () => {
-    field.style.height = "auto";
-    field.style.height = `${field.scrollHeight}px`;
-  };
-  field.addEventListener("input", fit);
-  fit();
 }
 
 const nameOf = (id) => `parley:edit:${id}`;

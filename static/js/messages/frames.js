@@ -1,9 +1,9 @@
 // Frames on their way into the page: drawn together once per animation frame, in their order.
+import { parse, patchChildren } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { announce, over, say } from "../ui/notice.js";
-import { parse, patchChildren } from "../ui/patch.js";
-import { showInTab } from "../ui/tab.js";
 import { adopt, isOver, remove, upsert } from "./list.js";
+import { showInTab } from "./notifications.js";
 import { keepPlace } from "./scroll.js";
 import { page } from "./session.js";
 import { Streams } from "./stream.js";
@@ -48,8 +48,15 @@ export function setPart(name, html) {
   if (name === "agent") showAgent();
 }
 
-function setParts(parts) {
+function setSession({ parts, status, archived }) {
   for (const [name, html] of Object.entries(parts)) setPart(name, html);
+  setStatus(status);
+  page.dataset.archived = archived ? "yes" : "no";
+}
+
+function setWork({ html, status }) {
+  setPart("status", html);
+  setStatus(status);
 }
 
 /** Who is spoken to, where it is said: there is nothing to say of an agent that is the only one. */
@@ -87,6 +94,19 @@ export class Inbox {
   #missing;
   #overtaken;
   #queue;
+  #doing = {
+    snap: (frame) => this.#stream(frame),
+    delta: (frame) => this.#stream(frame),
+    message: (frame) => this.#show(frame),
+    remove: (frame) => this.#remove(frame),
+    shift,
+    context: include,
+    session: setSession,
+    status: setWork,
+    usage: ({ html }) => setPart("usage", html),
+    cancelled: () => say(words.stopped),
+    synced: (frame) => this.#synced(frame),
+  };
 
   /**
    * `missing` is called when frames are lacking; `overtaken` with what a sender was making of a message just delivered.
@@ -118,50 +138,23 @@ export class Inbox {
   flush() {
     this.#due = 0;
     if (!this.#frames.length) return;
-    for (const frame of this.#frames.splice(0)) this.#apply(frame);
+    for (const frame of this.#frames.splice(0)) this.#doing[frame.op]?.(frame);
     this.#streams.flush();
     keepPlace();
   }
 
-  #apply(frame) {
-    switch (frame.op) {
-      case "snap":
-      case "delta":
-        if (!this.#streams.apply(frame)) this.#missing();
-        break;
-      case "message":
-        this.#show(frame);
-        break;
-      case "remove":
-        this.#streams.forget(frame.id);
-        this.#queue.removed(document.getElementById(frame.id));
-        remove(frame.id);
-        break;
-      case "shift":
-        shift(frame);
-        break;
-      case "context":
-        include(frame);
-        break;
-      case "session":
-        setParts(frame.parts);
-        setStatus(frame.status);
-        page.dataset.archived = frame.archived ? "yes" : "no";
-        break;
-      case "status":
-        setPart("status", frame.html);
-        setStatus(frame.status);
-        break;
-      case "usage":
-        setPart("usage", frame.html);
-        break;
-      case "cancelled":
-        say(words.stopped);
-        break;
-      case "synced":
-        if (frame.streaming.some((id) => document.getElementById(id) && !this.#streams.knows(id))) this.#missing();
-        break;
-    }
+  #stream(frame) {
+    if (!this.#streams.apply(frame)) this.#missing();
+  }
+
+  #remove({ id }) {
+    this.#streams.forget(id);
+    this.#queue.removed(document.getElementById(id));
+    remove(id);
+  }
+
+  #synced({ streaming }) {
+    if (streaming.some((id) => document.getElementById(id) && !this.#streams.knows(id))) this.#missing();
   }
 
   #show(frame) {

@@ -1,7 +1,7 @@
 // The list of messages and the queue: putting a message where it belongs, and what only the browser knows of it.
+import { copyOf, make, parse, patchElement } from "../ui/dom.js";
 import { dress } from "../ui/faces.js";
 import { words } from "../ui/i18n.js";
-import { parse, patchElement } from "../ui/patch.js";
 import { formatter, localise } from "../ui/time.js";
 import { fold } from "./tool_runs.js";
 
@@ -43,7 +43,7 @@ export function arrived(message) {
 
 /** Shows an entry of the outbox, at once or after a while. */
 export function showPending({ key, text, files = [] }, after = 0) {
-  const element = document.getElementById("pending").content.firstElementChild.cloneNode(true);
+  const element = copyOf("pending");
   element.dataset.key = key;
   element.querySelector(".queued-text").textContent = text || files.map(({ name }) => name).join(", ");
   element.hidden = after > 0;
@@ -72,7 +72,7 @@ export function mark(element) {
   while (before && !before.dataset.day) before = before.previousElementSibling;
   if (before?.dataset.day === element.dataset.day) line?.remove();
   else if (line) say(line, element.dataset.day);
-  else element.before(say(document.createElement("h2"), element.dataset.day));
+  else element.before(say(make("h2"), element.dataset.day));
 }
 
 /** Takes away a line that no message stands below any more. */
@@ -108,10 +108,7 @@ function say(line, day) {
 
 /** Opens the box of jump.js. */
 function button() {
-  const element = Object.assign(document.createElement("button"), { type: "button", title: words.jump });
-  element.dataset.action = "jump";
-  element.setAttribute("aria-haspopup", "dialog");
-  return element;
+  return make("button", { type: "button", title: words.jump, data: { action: "jump" }, ariaHasPopup: "dialog" });
 }
 
 function named(day) {

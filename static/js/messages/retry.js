@@ -1,5 +1,6 @@
 // Answering again, running tools again and restoring an attempt: asks first where more than the last answer goes, and can
 // be undone (RUN-12).
+import { answerOf, copyOf } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, settle } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
@@ -98,23 +99,18 @@ async function agreed(command, asks, atMost) {
 }
 
 /** Resolves to "confirm", "fork", or null where the person thinks better of it. */
-function ask({ messages, others }, { title, confirm, forks = false }) {
-  const dialog = document.getElementById("confirm-withdrawal").content.firstElementChild.cloneNode(true);
+async function ask({ messages, others }, { title, confirm, forks = false }) {
+  const dialog = copyOf("confirm-withdrawal");
   const part = (name) => dialog.querySelector(`[data-name=${name}]`);
   part("title").textContent = title;
   part("count").textContent = counted(messages, words.willRemoveOne, words.willRemoveMany);
   part("people").textContent = others ? counted(others, words.writtenByOne, words.writtenByMany) : "";
   part("confirm").textContent = confirm;
   part("fork").hidden = !forks;
-  document.body.append(dialog);
-  dialog.showModal();
+  const answer = answerOf(dialog);
   (forks ? part("fork") : part("confirm")).focus();
-  return new Promise((resolve) => {
-    dialog.addEventListener("close", () => {
-      dialog.remove();
-      resolve(["confirm", "fork"].includes(dialog.returnValue) ? dialog.returnValue : null);
-    });
-  });
+  const choice = await answer;
+  return ["confirm", "fork"].includes(choice) ? choice : null;
 }
 
 const counted = (count, one, many) => (count === 1 ? one : fill(many, { count }));

@@ -2,8 +2,8 @@
 import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import { textAt } from "../net/http.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
+import { parse } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
-import { parse } from "../ui/patch.js";
 import { adopt, beyond, lacks } from "./list.js";
 import { live } from "./session.js";
 import { unfold } from "./tool_runs.js";

@@ -1,7 +1,131 @@
-// The session that this page shows, and the way to ask something of it.
-import { Live } from "../net/socket.js";
+// The session that this page shows: its socket, and the way to ask something of it.
+import { Socket } from "../net/socket.js";
 import { words } from "../ui/i18n.js";
 import { notice, settle } from "../ui/notice.js";
+
+const ANSWER_WITHIN = 10_000;
+const AGAIN_AFTER = 250;
+
+/**
+ * The session's socket: asking again, and the rule of revisions (LIVE-02, LIVE-04). Fires "frame" for each frame that is
+ * to be applied, and "answer" for the acks and refusals of what was sent by `send`. `have` tells what the page holds of
+ * each streaming message.
+ */
+class Live extends Socket {
+  have = () => ({});
+  #asked = new Map();
+  #number = 0;
+  #timer = 0; // of a sync
+  #syncing = false;
+  #asking = false; // a sync is on its way, its answer has not begun
+  #again = false;
+  #lowered = false; // the answer that is on its way was asked for with a later revision than ours is now
+  #known = false; // there was a connection before
+
+  constructor(address, revision) {
+    super(address);
+    this.revision = revision;
+  }
+
+  /**
+   * Sends a command and resolves to its ack; rejects with an Error that says, to a person, why nothing came of it.
+   * What is asked before the page's first connection stands waits for that.
+   */
+  async request(command) {
+    if (this.state === "connecting") await new Promise((resolve) => this.addEventListener("state", resolve, { once: true }));
+    const ref = `#${++this.#number}`;
+    if (!this.send({ ...command, ref })) throw refusal("offline", words.notDone);
+    return new Promise((resolve, reject) => this.#asked.set(ref, { resolve, reject }));
+  }
+
+  /** Asks for all that this page lacks, or may lack `since` an earlier revision; one question at a time. */
+  sync(since = this.revision) {
+    if (since < this.revision) {
+      this.revision = since;
+      this.#lowered = this.#asking || this.#syncing;
+    }
+    if (this.#asking || this.#syncing) {
+      this.#again = true;
+      return;
+    }
+    this.#again = false;
+    this.#asking = this.send({ type: "sync", since: this.revision, have: this.have() });
+    if (!this.#asking) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.lost(), ANSWER_WITHIN);
+  }
+
+  opened() {
+    this.#asking = this.#syncing = this.#again = this.#lowered = false;
+    if (this.#known) document.dispatchEvent(new Event("parley:rail")); // nobody rang while the page was away
+    this.#known = true;
+    this.sync();
+    this.emit("open");
+  }
+
+  released() {
+    for (const { reject } of this.#asked.values()) reject(refusal("lost", words.answerLost));
+    this.#asked.clear();
+    clearTimeout(this.#timer);
+  }
+
+  received(frame) {
+    if (frame.type) return this.#answered(frame);
+    switch (frame.op) {
+      case "resync":
+        return this.sync();
+      case "head":
+        return frame.revision > this.revision ? this.sync() : undefined;
+      case "rail": // the list of sessions has news
+        return document.dispatchEvent(new Event("parley:rail"));
+      case "reload": // more is missing than is worth sending piece by piece
+        return location.reload();
+      case "syncing":
+        this.#asking = false;
+        this.#syncing = true;
+        return;
+      case "synced":
+        return this.#synced(frame);
+      default:
+        if (this.#isNext(frame)) this.emit("frame", frame);
+    }
+  }
+
+  #answered(answer) {
+    const asked = this.#asked.get(answer.ref);
+    if (!asked) return this.emit("answer", answer);
+    this.#asked.delete(answer.ref);
+    if (answer.type === "refused") asked.reject(Object.assign(refusal(answer.code, answer.message), answer));
+    else asked.resolve(answer);
+  }
+
+  /** The rule of revisions: the next one is applied, older ones are known, a greater one shows that some are missing. */
+  #isNext(frame) {
+    const revision = frame.revision ?? null;
+    if (revision === null || this.#syncing) return true;
+    if (revision <= this.revision) return false;
+    if (revision > this.revision + 1) {
+      this.sync();
+      return false;
+    }
+    this.revision = revision;
+    return true;
+  }
+
+  #synced(frame) {
+    clearTimeout(this.#timer);
+    this.proved();
+    this.#asking = this.#syncing = false;
+    if (!this.#lowered) this.revision = Math.max(this.revision, frame.revision);
+    this.#lowered = false;
+    this.emit("frame", frame);
+    if (this.#again) this.#timer = setTimeout(() => this.sync(), AGAIN_AFTER);
+  }
+}
+
+function refusal(code, message) {
+  return Object.assign(new Error(message), { code });
+}
 
 export const page = document.getElementById("main");
 export const canEdit = page.dataset.canEdit === "yes";
@@ -9,7 +133,7 @@ export const canEdit = page.dataset.canEdit === "yes";
 export const isGuest = page.dataset.guest === "yes";
 /** Whether this viewer may change a message: a person's is its author's and the owner's. */
 export const mayEdit = (message) => canEdit && (page.dataset.role === "owner" || !message.matches(".user:not(.mine)"));
-export const live = new Live(location.origin.replace(/^http/, "ws") + page.dataset.socket, Number(page.dataset.revision), { offline: words.notDone, lost: words.answerLost });
+export const live = new Live(page.dataset.socket, Number(page.dataset.revision));
 
 /** Asks for a command; resolves to its ack, or to null after saying why it was refused. */
 export async function ask(command) {

@@ -1,5 +1,5 @@
 // The text of messages that are being written: finished blocks stay as they are, the unfinished tail is patched.
-import { parse, patchChildren } from "../ui/patch.js";
+import { make, parse, patchChildren } from "../ui/dom.js";
 
 export class Streams {
   #states = new Map();
@@ -70,12 +70,7 @@ export class Streams {
   }
 }
 
-function block(html) {
-  const element = document.createElement("div");
-  element.className = "block";
-  element.append(parse(html));
-  return element;
-}
+const block = (html) => make("div", { className: "block" }, parse(html));
 
 /** Puts blocks from an index on; those that stand there already and are equal are not touched. */
 function place(body, from, blocks) {
@@ -92,8 +87,5 @@ function place(body, from, blocks) {
 function tailOf(body) {
   const last = body.lastElementChild;
   if (last?.className === "tail") return last;
-  const tail = document.createElement("div");
-  tail.className = "tail";
-  body.append(tail);
-  return tail;
+  return body.appendChild(make("div", { className: "tail" }));
 }

@@ -1,6 +1,6 @@
 // Runs of tool calls: more than three finished calls in a row fold into one line, which shows them again.
+import { icon, make } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
-import { icon } from "../ui/menu.js";
 
 const MOST_SHOWN = 3;
 const MOST_NAMES = 2;
@@ -47,11 +47,8 @@ function say(head, calls, isOpen) {
 }
 
 function drawn() {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "tool-run";
-  button.dataset.own = "";
-  button.append(icon("chevron-right"), document.createElement("span"), icon("check"));
+  const shown = [icon("chevron-right"), make("span"), icon("check")];
+  const button = make("button", { type: "button", className: "tool-run", data: { own: "" } }, ...shown);
   button.addEventListener("click", () => toggle(button));
   return button;
 }

@@ -1,8 +1,9 @@
 // Ways to a message's actions: a toolbar under the pointer and the focus, keys, and a long press on phones.
 import { isBehind, offer, withControl } from "../ui/commands.js";
+import { icon, make } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
-import { icon } from "../ui/menu.js";
+import { whenHeld } from "../ui/popover.js";
 import { fullTime } from "../ui/time.js";
 import { act, actionsFor, copy, edit, openFor } from "./actions.js";
 import { isOver, lastMessage, nextMessage } from "./list.js";
@@ -57,7 +58,6 @@ function again() {
 }
 
 const LONG_PRESS = 450;
-const MOVED = 10;
 const QUICK = ["copy", "edit", "retry"];
 const ITS_OWN = "a, button, input, textarea, select, summary, pre, img, video, [contenteditable]";
 const log = document.getElementById("log");
@@ -85,11 +85,7 @@ function connectToolbar() {
 }
 
 function draw(name) {
-  const bar = document.createElement("div");
-  bar.className = name;
-  bar.dataset.own = "";
-  bar.setAttribute("role", "group");
-  bar.setAttribute("aria-label", words.actions);
+  const bar = make("div", { className: name, data: { own: "" }, role: "group", ariaLabel: words.actions });
   bar.addEventListener("click", ({ target }) => pressed(bar, target.closest("button")));
   return bar;
 }
@@ -126,18 +122,10 @@ function leave(button) {
 }
 
 function buttonOf([name, image, label]) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "icon-button";
-  button.dataset.name = name;
-  button.title = label;
-  button.setAttribute("aria-label", label);
-  if (name === "more") button.setAttribute("aria-haspopup", "menu");
-  button.append(icon(image));
-  if (name === "answer") {
-    button.className = "button small";
-    button.append(label);
-  }
+  const isAnswer = name === "answer";
+  const className = isAnswer ? "button small" : "icon-button";
+  const button = make("button", { type: "button", className, data: { name }, title: label, ariaLabel: label }, icon(image), isAnswer ? label : "");
+  if (name === "more") button.ariaHasPopup = "menu";
   return button;
 }
 
@@ -231,17 +219,10 @@ function does(message, key) {
 function press(event) {
   const message = messageOf(event.target);
   if (event.pointerType !== "touch" || !message || event.target.closest(ITS_OWN) || message.hasAttribute("data-selectable")) return;
-  const life = new AbortController();
-  const timer = setTimeout(() => {
-    life.abort();
+  whenHeld(event, LONG_PRESS, () => {
     navigator.vibrate?.(10);
     openFor(message, message, { byPress: true });
-  }, LONG_PRESS);
-  life.signal.addEventListener("abort", () => clearTimeout(timer));
-  const stop = () => life.abort();
-  for (const name of ["pointerup", "pointercancel", "scroll"]) addEventListener(name, stop, { capture: true, signal: life.signal });
-  const far = ({ clientX, clientY }) => Math.hypot(clientX - event.clientX, clientY - event.clientY) > MOVED && stop();
-  addEventListener("pointermove", far, { signal: life.signal });
+  });
 }
 
 export function connect() {

@@ -2,7 +2,7 @@
 
 const signInAt = () => document.getElementById("main").dataset.signIn;
 
-export const token = () => document.querySelector("[name=csrfmiddlewaretoken]").value;
+const token = () => document.querySelector("[name=csrfmiddlewaretoken]").value;
 
 /** Leads to signing in and back here. Drafts are kept: they are there again. */
 export function signIn() {
@@ -37,6 +37,31 @@ export async function postForm(address, body, signal) {
   const response = await asked(address, { method: "POST", headers, body, signal });
   const answer = await response?.json().catch(() => null);
   return answer ? { status: response.status, answer } : { status: 0, answer: null };
+}
+
+/**
+ * Sends a form with a file, and returns the request: fetch would not tell how far it is. `progress` is given the bytes that
+ * are sent, and all; `answered` the request with its status and JSON.
+ */
+export function sendFile(address, body, { progress, answered, failed }) {
+  const request = new XMLHttpRequest();
+  request.open("POST", address);
+  request.setRequestHeader("X-CSRFToken", token());
+  request.setRequestHeader("accept", "application/json");
+  request.responseType = "json";
+  request.upload.onprogress = ({ loaded, total }) => progress(loaded, total);
+  request.onload = () => answered(request);
+  request.onerror = () => failed();
+  request.send(body);
+  return request;
+}
+
+/** A form with one file, and other values. */
+export function formWith(file, name, values = {}) {
+  const body = new FormData();
+  for (const [key, value] of Object.entries(values)) body.append(key, value);
+  body.append("file", file, name);
+  return body;
 }
 
 /** The answer, or null where none came. Another page is none; who has been signed out is led to signing in. */

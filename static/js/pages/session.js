@@ -4,13 +4,13 @@ import * as queue from "../composer/queue.js";
 import * as search from "../dialogs/search.js";
 import * as transfer from "../dialogs/transfer.js";
 import * as header from "../header/header.js";
-import * as notifications from "../header/notifications.js";
 import * as presence from "../header/presence.js";
 import * as actions from "../messages/actions.js";
 import * as content from "../messages/content.js";
 import * as diagrams from "../messages/diagrams.js";
 import { Inbox, showIdleAgain, showThinking } from "../messages/frames.js";
 import { adopt, renew } from "../messages/list.js";
+import * as notifications from "../messages/notifications.js";
 import * as places from "../messages/places.js";
 import * as reading from "../messages/reading.js";
 import { retry } from "../messages/retry.js";
@@ -56,7 +56,7 @@ on("expand", (button) => {
   button.closest(".message").focus({ preventScroll: true });
   button.remove();
 });
-on("suggestions", async (button) => (await late(() => import("../messages/suggestions.js")))?.toggle(button));
+on("suggestions", async (button) => (await late(() => import("../messages/details.js")))?.toggleSuggestions(button));
 on("prompt", (button) => composer.suggest(button.textContent));
 for (const action of ["retry", "continue"]) on(action, (button) => retry(button.dataset));
 

@@ -1,7 +1,7 @@
 // The settings page: what is chosen holds at once.
-import { ready } from "../net/early_events.js";
 import * as signOut from "../sidebar/sign_out.js";
-import { copyText } from "../ui/copy_text.js";
+import { ready } from "../ui/commands.js";
+import { connectCopying } from "../ui/copy_text.js";
 import * as preferences from "../ui/preferences.js";
 import { localise } from "../ui/time.js";
 import * as toasts from "../ui/toast.js";
@@ -11,13 +11,8 @@ import * as toasts from "../ui/toast.js";
 const field = document.querySelector("input#token-answer");
 
 if (field) {
-  history.replaceState(null, "", location.href); // loading it again asks for the page, and sends no form
   field.select();
-  const button = document.getElementById("copy-token");
-  button.addEventListener("click", async () => {
-    const copied = await copyText(field.value, field);
-    toasts.toast(copied ? button.dataset.copied : button.dataset.notCopied);
-  });
+  connectCopying(document.getElementById("copy-token"), field, () => field.value);
 }
 
 const form = document.getElementById("preferences");

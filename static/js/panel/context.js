@@ -1,11 +1,14 @@
 // The context in the panel: what the model gets next, or was sent for an answer; asked for anew when something stirs.
+import { reveal } from "../messages/places.js";
 import { insist } from "../messages/retry.js";
-import { live } from "../messages/session.js";
+import { canEdit, live, page } from "../messages/session.js";
 import { textAt } from "../net/http.js";
 import { on } from "../ui/commands.js";
-import { words } from "../ui/i18n.js";
-import { parse, patchChildren } from "../ui/patch.js";
+import { parse, patchChildren } from "../ui/dom.js";
+import { fill, words } from "../ui/i18n.js";
+import { openMenu } from "../ui/popover.js";
 import { localise } from "../ui/time.js";
+import { toast } from "../ui/toast.js";
 
 const SOON = 400;
 // A long session takes a while to be looked through: this much of the time nobody asks.
@@ -18,6 +21,7 @@ let shown = { past: "", until: "" };
 let asked = 0;
 let due = 0;
 let took = 0;
+let makeWay = () => {};
 
 /** Turns to what comes next, or to what was sent for the answer that this message is of. */
 export function show(past) {
@@ -80,8 +84,47 @@ async function turn(box) {
   if (done === null && box.isConnected) box.checked = box.hasAttribute("checked");
 }
 
-export function connect() {
+// What can be done with a message in the list.
+
+/** Opens the menu of the message that a button is of. */
+function openMenuOf(button) {
+  const id = button.dataset.of;
+  const way = { label: words.contextGo, icon: "message-square", run: () => go(id) };
+  const changes = [
+    { label: words.contextBefore, icon: "eye-off", run: () => leaveOut(id) },
+    { label: words.contextBeforeAgain, icon: "eye", run: () => includeBefore({ id }) },
+  ];
+  const mayChange = canEdit && page.dataset.archived === "no";
+  openMenu(button, [[way], mayChange ? changes : []], { label: words.actions });
+}
+
+/** Goes to a message in the session; on phones the panel leaves it the screen. */
+function go(id) {
+  makeWay();
+  reveal(id);
+}
+
+async function leaveOut(id) {
+  const done = await insist(() => live.request({ type: "exclude_before", id }));
+  if (!done) return;
+  const undo = { label: words.undo, run: () => includeBefore({ id, since: done.since }) };
+  toast(fill(words.contextLeftOut, { count: done.count }), done.count ? { action: undo } : {});
+}
+
+async function includeBefore(what) {
+  const done = await insist(() => live.request({ type: "include_before", ...what }));
+  if (done) toast(fill(words.contextIncluded, { count: done.count }));
+}
+
+/** `leave` closes the panel where it covers the messages. */
+export function connect(leave) {
+  makeWay = leave;
   body.addEventListener("change", ({ target }) => target.dataset.include && turn(target));
+  on("context-more", openMenuOf);
+  on("context-go", ({ dataset }, event) => {
+    event.preventDefault();
+    go(dataset.of);
+  });
   on("context-page", async ({ dataset }) => {
     shown.until = dataset.until;
     await refresh();

@@ -10,7 +10,6 @@ const REMEMBERED = "parley:panel";
 const panel = document.getElementById("panel");
 
 const content = () => late(() => import("./panel.js"));
-const menu = () => late(() => import("./context_menu.js"));
 
 async function open({ focus = "panel", tab = "", past = "" } = {}) {
   if (WIDE.matches) keep(REMEMBERED, "open");
@@ -39,11 +38,6 @@ export function connect() {
   on("context-now", () => {
     closeBox();
     openContext();
-  });
-  on("context-more", async (button) => (await menu())?.openFor(button));
-  on("context-go", async ({ dataset }, event) => {
-    event.preventDefault();
-    (await menu())?.go(dataset.of);
   });
   document.addEventListener("keydown", (event) => {
     if (isBehind()) return;

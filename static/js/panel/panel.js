@@ -1,14 +1,14 @@
 // The panel beside the session: opened and closed, its two tabs, and kept as the session is now.
 import { live, page } from "../messages/session.js";
 import { textAt } from "../net/http.js";
+import { PHONE } from "../ui/commands.js";
+import { parse, patchChildren } from "../ui/dom.js";
 import { dress } from "../ui/faces.js";
 import { words } from "../ui/i18n.js";
-import { connectAll } from "../ui/late.js";
-import { parse, patchChildren } from "../ui/patch.js";
+import { rove, sideways } from "../ui/options.js";
 import * as context from "./context.js";
 import * as prompt from "./system_prompt.js";
 
-const PHONE = matchMedia("(width < 760px)"); // panel.css says the same
 const SOON = 150;
 const panel = document.getElementById("panel");
 const body = document.getElementById("panel-body");
@@ -42,7 +42,7 @@ export function close() {
 }
 
 /** On phones the panel covers the messages: who goes to one leaves it. */
-export function makeWay() {
+function makeWay() {
   if (PHONE.matches) close();
 }
 
@@ -104,7 +104,8 @@ function follow() {
 }
 
 export function connect() {
-  connectAll(context, prompt);
+  context.connect(makeWay);
+  prompt.connect();
   live.addEventListener("frame", ({ detail }) => {
     if (panel.hidden) return;
     if (showsContext()) context.stir(detail.op);
@@ -112,11 +113,5 @@ export function connect() {
     else if (detail.op === "session" || detail.op === "synced" || (detail.op === "status" && detail.status === "idle")) refresh();
   });
   PHONE.addEventListener("change", isolate);
-  panel.querySelector("[role=tablist]").addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const present = tabs.findIndex((tab) => tab.ariaSelected === "true");
-    tabs.at((present + step * (getComputedStyle(panel).direction === "rtl" ? -1 : 1)) % tabs.length).click();
-  });
+  rove(panel.querySelector("[role=tablist]"), "[role=tab]", { keys: sideways(panel), go: (tab) => tab.click() });
 }

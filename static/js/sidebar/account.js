@@ -1,7 +1,7 @@
 // The account menu: settings, theme, sessions out of sight, administration, signing out.
-import { offer, offered, on } from "../ui/commands.js";
+import { itemsOf, offer, on } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
-import { openMenu } from "../ui/menu.js";
+import { openMenu } from "../ui/popover.js";
 import { keep } from "../ui/preferences.js";
 import { toast } from "../ui/toast.js";
 import { signOut } from "./sign_out.js";
@@ -31,15 +31,10 @@ export function offerAccount() {
   offer({ id: "sign-out", label: words.signOut, icon: "log-out", run: signOut });
 }
 
-const itemOf = ({ label, icon, keys, run }) => ({ label, icon, keys, run: () => run("") });
-
 export function connect() {
   on("account", (button) => {
-    const known = new Map(offered().map((each) => [each.id, each]));
     const themes = THEMES.map(([value, icon, label]) => ({ label, icon, checked: present() === value, run: () => chooseTheme(value) }));
-    const groups = [["settings"], ...GROUPS].map((ids) => ids.filter((id) => known.has(id)).map((id) => itemOf(known.get(id))));
-    const [first, ...rest] = groups.filter((group) => group.length);
-    const items = [...first, { separator: true }, ...themes, ...rest.flatMap((group) => [{ separator: true }, ...group])];
-    openMenu(button, items, { label: words.account });
+    const [first, ...rest] = [["settings"], ...GROUPS].map(itemsOf);
+    openMenu(button, [first, themes, ...rest], { label: words.account });
   });
 }

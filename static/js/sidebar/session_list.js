@@ -1,10 +1,10 @@
 // The rail: the list of sessions and what can be done with each.
 import { post } from "../net/http.js";
-import { copyWords } from "../ui/clipboard.js";
+import { copyLink } from "../ui/clipboard.js";
 import { offer, on } from "../ui/commands.js";
+import { copyOf } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
-import { openMenu } from "../ui/menu.js";
-import { swallowClick } from "../ui/popover.js";
+import { openMenu, swallowClick, whenHeld } from "../ui/popover.js";
 import { toast } from "../ui/toast.js";
 import { keepFresh, organise, refresh, show, showsArchive, tellHandedOver } from "./organise.js";
 import * as selection from "./selection.js";
@@ -38,20 +38,20 @@ function items(row) {
   const archive = yes(row, "archived")
     ? one("restore", "archive-restore", words.unarchive)
     : one("archive", "archive", words.archive);
-  const owned = [archive, { separator: true }, one("delete", "trash-2", words.delete, { danger: true })];
-  const shared = [{ separator: true }, one("leave", "door-open", words.leave, { danger: true })];
-  return [
+  const end = yes(row, "mine") ? one("delete", "trash-2", words.delete, { danger: true }) : one("leave", "door-open", words.leave, { danger: true });
+  const more = [
     { icon: "pencil", label: words.rename, run: () => rename(row) },
     pin,
-    { icon: "link", label: words.copyLink, run: () => copyLink(row) },
+    { icon: "link", label: words.copyLink, run: () => copyLink(row.querySelector(".rail-item").href) },
     { icon: "list-checks", label: words.select, run: () => selection.begin(row) },
-    ...(yes(row, "mine") ? owned : shared),
+    ...(yes(row, "mine") ? [archive] : []),
   ];
+  return [more, [end]];
 }
 
 /** Rename in place: Enter or leaving the field keeps, Escape does not. */
 function rename(row) {
-  const form = document.getElementById("rail-rename").content.firstElementChild.cloneNode(true);
+  const form = copyOf("rail-rename");
   const field = form.querySelector("input");
   const before = titleOf(row);
   let over = false;
@@ -89,10 +89,6 @@ async function keepTitle(row, title, before) {
   await refresh();
 }
 
-async function copyLink(row) {
-  toast((await copyWords(row.querySelector(".rail-item").href)) ? words.linkCopied : words.notCopied);
-}
-
 /** The open session's own deeds, for the palette and the header's menu. */
 function offerDeeds() {
   const row = open();
@@ -117,15 +113,11 @@ function offerDeeds() {
 function press(event) {
   const row = rowOf(event.target);
   if (event.pointerType !== "touch" || !row || event.target.closest("button, input")) return;
-  const life = new AbortController();
-  const stop = () => life.abort();
-  const timer = setTimeout(() => {
-    stop();
+  const held = () => {
     swallowClick();
     menu(row);
-  }, HOLD);
-  life.signal.addEventListener("abort", () => clearTimeout(timer));
-  for (const name of ["pointerup", "pointercancel", "contextmenu", "scroll"]) addEventListener(name, stop, { capture: true, signal: life.signal });
+  };
+  whenHeld(event, HOLD, held, ["contextmenu"]);
 }
 
 /** `isRung` says whether news of the list would be heard. */

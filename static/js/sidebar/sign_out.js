@@ -1,4 +1,5 @@
 // Signing out: drafts, unsent messages and everything else that this browser keeps of the user goes.
+import { answerOf, copyOf } from "../ui/dom.js";
 
 const STORAGES = ["localStorage", "sessionStorage"];
 // What belongs to the browser rather than to the user.
@@ -19,16 +20,9 @@ function clear() {
 const hasUnsent = () => namesIn("localStorage").some((name) => name.startsWith("parley:outbox:"));
 
 /** Signs out; asks users first who could not sign in again by themselves. */
-export function signOut() {
+export async function signOut() {
   const form = document.getElementById("sign-out");
-  if (form.dataset.wayBack === "yes") return form.requestSubmit();
-  const dialog = document.getElementById("confirm-sign-out").content.firstElementChild.cloneNode(true);
-  dialog.addEventListener("close", () => {
-    dialog.remove();
-    if (dialog.returnValue === "confirm") form.requestSubmit();
-  });
-  document.body.append(dialog);
-  dialog.showModal();
+  if (form.dataset.wayBack === "yes" || (await answerOf(copyOf("confirm-sign-out"))) === "confirm") form.requestSubmit();
 }
 
 export function connect() {

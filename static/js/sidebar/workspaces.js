@@ -1,7 +1,7 @@
 // The workspaces that somebody is in: which one this page shows, and going to another. Of a single one nothing is said.
 import { offer, on } from "../ui/commands.js";
 import { fill, words } from "../ui/i18n.js";
-import { openMenu } from "../ui/menu.js";
+import { openMenu } from "../ui/popover.js";
 
 const list = document.getElementById("rail-list");
 const button = document.getElementById("rail-switch");
@@ -43,7 +43,7 @@ function offerWay({ id, name, address }) {
 }
 
 export function connect() {
-  on("workspaces", () => openMenu(button, places().map(item), { label: words.workspaces }));
+  on("workspaces", () => openMenu(button, [places().map(item)], { label: words.workspaces }));
   draw();
   list.addEventListener("parley:listed", draw);
 }

@@ -1,8 +1,10 @@
 // Copying: code blocks, outputs and links, with a word on whether it worked.
 import { on } from "./commands.js";
 import { copyText } from "./copy_text.js";
+import { make } from "./dom.js";
 import { words } from "./i18n.js";
 import { notice, say, settle } from "./notice.js";
+import { toast } from "./toast.js";
 
 const SHOWN_MS = 2000;
 
@@ -23,15 +25,18 @@ export function confirm(button, copied) {
 
 /** Copies words that stand nowhere on the page; the focus stays where it is. */
 export async function copyWords(text) {
-  const field = document.createElement("textarea");
+  const field = make("textarea", { className: "sr-only", value: text });
   const focused = document.activeElement;
-  field.className = "sr-only";
-  field.value = text;
   (focused.closest("dialog") ?? document.body).append(field); // the page around an open dialog cannot be selected
   const copied = await copyText(text, field);
   field.remove();
   if (document.activeElement !== focused) focused.focus({ preventScroll: true });
   return copied;
+}
+
+/** Copies an address, and says whether that worked. */
+export async function copyLink(address) {
+  toast((await copyWords(address)) ? words.linkCopied : words.notCopied);
 }
 
 /** What is hidden behind "show all" is copied too; a terminal's prompt is not. */

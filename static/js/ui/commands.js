@@ -13,6 +13,9 @@ export const withControl = (event) => (isMac ? event.metaKey && !event.ctrlKey :
 /** Whether the page waits behind a dialog: keys are not for it then. */
 export const isBehind = () => document.querySelector("dialog:modal") !== null;
 
+/** Matches where lists and panels cover the page, as the style sheets have it. */
+export const PHONE = matchMedia("(width < 760px)");
+
 /** Matches where a keyboard comes over half the page, and has no Shift+Enter. */
 export const TOUCH = matchMedia("(hover: none) and (pointer: coarse)");
 
@@ -33,7 +36,13 @@ export function connect() {
   });
 }
 
+/** Says that the page heeds what is done, to early.js, which kept what was done before. htmx listens a moment later. */
+export function ready() {
+  setTimeout(() => document.dispatchEvent(new Event("parley:ready")));
+}
+
 const deeds = new Map();
+const DANGEROUS = ["delete", "leave"];
 // What one comes for most; the rest follows as it was offered.
 const FIRST = ["new", "stop", "find", "share", "rename", "agent", "model", "panel", "system-prompt", "attach", "fork"];
 
@@ -52,6 +61,13 @@ export const offered = () => {
   const first = FIRST.map((id) => deeds.get(id)).filter(Boolean);
   return [...new Set([...first, ...deeds.values()])].filter((deed) => deed.can());
 };
+
+/** What can be done now of these, as items of a menu. */
+export function itemsOf(ids) {
+  const now = new Map(offered().map((deed) => [deed.id, deed]));
+  const item = ({ label, icon, keys, run }) => ({ label, icon, keys, run: () => run("") });
+  return ids.filter((id) => now.has(id)).map((id) => ({ ...item(now.get(id)), danger: DANGEROUS.includes(id) }));
+}
 
 /** What has this name behind a "/", whether it can be done now or not. */
 export const named = (slash) => [...deeds.values()].find((deed) => deed.slash === slash);

@@ -1,7 +1,7 @@
 // Two people have written in one place: both texts side by side, and a choice; whoever writes may go on first.
 import { post } from "../net/http.js";
+import { parse } from "./dom.js";
 import { words } from "./i18n.js";
-import { parse } from "./patch.js";
 import { localise } from "./time.js";
 
 const PAUSE = 400;

@@ -45,6 +45,17 @@ export function sends(event) {
   return !TOUCH.matches && document.documentElement.dataset.sendKey !== "ctrl_enter";
 }
 
+/** Lets a field grow with its text, where the browser does not do it by `field-sizing`. */
+export function grow(field) {
+  if (CSS.supports("field-sizing", "content")) return;
+  const fit = () => {
+    field.style.height = "auto";
+    field.style.height = `${field.scrollHeight}px`;
+  };
+  field.addEventListener("input", fit);
+  fit();
+}
+
 function tell() {
   field.dispatchEvent(new InputEvent("input", { bubbles: true }));
 }

@@ -1,5 +1,6 @@
 // Notices: why something was refused, what was kept. Each one stays until what it is about is over, or the reader goes on.
 import { on, TOUCH } from "./commands.js";
+import { copyOf, make } from "./dom.js";
 
 const region = document.getElementById("notices");
 
@@ -9,7 +10,7 @@ const region = document.getElementById("notices");
  * reader does and that succeeds.
  */
 export function notice(text, { action = null, about = "" } = {}) {
-  const element = document.getElementById("notice").content.firstElementChild.cloneNode(true);
+  const element = copyOf("notice");
   element.dataset.about = about;
   element.querySelector("span").textContent = text;
   region.replaceChildren(element);
@@ -40,7 +41,7 @@ function leave(element) {
 /** Whoever came by keyboard, from a message, goes on with it at once, and back from there. */
 function addAction(element, { label, run }) {
   const before = document.activeElement;
-  const button = Object.assign(document.createElement("button"), { type: "button", className: "button small", textContent: label });
+  const button = make("button", { type: "button", className: "button small", textContent: label });
   button.addEventListener("click", () => {
     element.remove();
     (before.isConnected ? before : document.getElementById("main")).focus({ preventScroll: true });

@@ -1,9 +1,12 @@
-// What opens beside its anchor, one at a time: menus and boxes. On phones it is a sheet at the bottom of the screen.
+// What opens beside its anchor, one at a time: boxes, and menus of things to do. On phones it is a sheet at the bottom.
+import { icon, make } from "./dom.js";
 import { composing } from "./field.js";
+import { ARROWS, ENDS, rove } from "./options.js";
 
 const SHEET = matchMedia("(width < 760px) and (pointer: coarse)"); // menu.css says the same
 const GAP = 4;
 const MARGIN = 8;
+const MOVED = 10;
 let open = null; // {anchor, element, back}
 let presses = 0;
 
@@ -23,11 +26,7 @@ export function show(element, anchor) {
 
 /** Opens an empty box at its button and returns it; null where it was open already. */
 export function openBox(anchor, { className, label }) {
-  const box = document.createElement("div");
-  box.className = `popover ${className}`;
-  box.tabIndex = -1;
-  box.setAttribute("role", "dialog");
-  box.setAttribute("aria-label", label);
+  const box = make("div", { className: `popover ${className}`, tabIndex: -1, role: "dialog", ariaLabel: label });
   return show(box, anchor) ? box : null;
 }
 
@@ -80,6 +79,23 @@ export function swallowClick() {
   setTimeout(() => addEventListener("pointerdown", () => life.abort(), { capture: true, signal: life.signal }));
 }
 
+/**
+ * Calls back when the finger of a `pointerdown` has stayed where it is for so many ms. Moving it, scrolling, and events of
+ * the names in `stops` are no long press.
+ */
+export function whenHeld({ clientX, clientY }, ms, callback, stops = []) {
+  const life = new AbortController();
+  const stop = () => life.abort();
+  const far = (event) => Math.hypot(event.clientX - clientX, event.clientY - clientY) > MOVED && stop();
+  const timer = setTimeout(() => {
+    stop();
+    callback();
+  }, ms);
+  life.signal.addEventListener("abort", () => clearTimeout(timer));
+  for (const name of ["pointerup", "pointercancel", "scroll", ...stops]) addEventListener(name, stop, { capture: true, signal: life.signal });
+  addEventListener("pointermove", far, { signal: life.signal });
+}
+
 /** The button of a phone that leads back closes a sheet, and leaves the page where it is. */
 function wayBack() {
   if (!globalThis.CloseWatcher) return null;
@@ -103,6 +119,55 @@ function escaped(event) {
   event.preventDefault();
   event.stopPropagation();
   close();
+}
+
+// Menus.
+
+/**
+ * Opens a menu at an element, which gets the focus back when it closes; with its menu already open, the anchor closes it.
+ * `groups` of items have a line between them, empty ones are not seen. An item is {label, icon, keys, run, danger,
+ * checked, disabled, unread}; `checked` (true or false) makes it a choice, `keys` tells the shortcut, `unread` marks it with
+ * these words.
+ */
+export function openMenu(anchor, groups, { label }) {
+  const choices = groups.flat().filter((item) => item.checked !== undefined).length;
+  const role = choices > 1 ? "menuitemradio" : "menuitemcheckbox";
+  const parts = groups.filter((group) => group.length).map((group) => group.map((item) => draw(item, role)));
+  const drawn = parts.flatMap((part, at) => (at ? [make("hr", { role: "separator" }), ...part] : part));
+  const element = make("div", { className: "menu", role: "menu", ariaLabel: label }, ...drawn);
+  element.addEventListener("keydown", left);
+  rove(element, ".menu-item", { keys: { ...ARROWS, ...ENDS }, nameOf: (item) => item.textContent });
+  if (show(element, anchor)) element.querySelector(".menu-item")?.focus({ preventScroll: true });
+}
+
+function draw(item, choice) {
+  const role = item.checked === undefined ? { role: "menuitem" } : { role: choice, ariaChecked: String(item.checked) };
+  const button = make("button", { type: "button", tabIndex: -1, className: item.danger ? "menu-item danger" : "menu-item", ...role });
+  if (item.disabled) button.ariaDisabled = "true";
+  const label = make("span", { className: "menu-label", dir: "auto", textContent: item.label ?? "" });
+  const keys = make("span", { className: "menu-keys", ariaHidden: "true", textContent: item.keys ?? "" });
+  button.append(icon(item.checked ? "check" : item.icon ?? ""), label, item.unread ? mark(item.unread) : keys);
+  button.addEventListener("click", () => item.disabled || choose(item));
+  button.addEventListener("pointermove", ({ pointerType }) => pointerType === "mouse" && button.focus({ preventScroll: true }));
+  return button;
+}
+
+function mark(said) {
+  return make("span", { className: "unread", title: said }, make("span", { className: "sr-only", textContent: ` · ${said}` }));
+}
+
+/** The focus goes back first: what is done may take it elsewhere. */
+function choose(item) {
+  close();
+  item.run();
+}
+
+/** Tab leaves a menu, to where it was opened. */
+function left(event) {
+  if (event.key !== "Tab") return;
+  close();
+  event.preventDefault();
+  event.stopPropagation();
 }
 
 export function connect() {

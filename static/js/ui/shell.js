@@ -1,7 +1,6 @@
 // Small states of the page's frame, as Alpine components: the rail (a drawer on phones), and the title.
 import Alpine from "../../vendor/alpine/module.esm.min.js";
-import { ready } from "../net/early_events.js";
-import { isBehind, offer, withControl } from "./commands.js";
+import { isBehind, offer, PHONE, ready, withControl } from "./commands.js";
 import { composing } from "./field.js";
 import { words } from "./i18n.js";
 
@@ -23,7 +22,6 @@ function connectRoom() {
 }
 
 const FOLDED = "parley_rail";
-const PHONE = matchMedia("(width < 760px)"); // rail.css says the same
 
 function shell() {
   return {

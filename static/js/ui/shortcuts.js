@@ -1,14 +1,14 @@
 // Keys that work on the whole page: help with all of them ("?"), and the way back to the composer (Shift+Escape).
 import { isBehind, offer, offered, shown } from "./commands.js";
+import { answerOf, copyOf, make } from "./dom.js";
 import { field } from "./field.js";
 import { words } from "./i18n.js";
 import { late } from "./late.js";
 
 const FIELDS = "input, textarea, select, [contenteditable]";
-let dialog = null;
 
 /** Brings the dialog up to date. */
-async function fillIn() {
+async function fillIn(dialog) {
   // The composer's own list says when Escape stops the agent.
   const deeds = offered().filter(({ id, keys }) => keys && id !== "stop");
   dialog.querySelector("[data-actions]").replaceChildren(...deeds.map(row));
@@ -19,22 +19,13 @@ async function fillIn() {
 }
 
 function row({ label, keys }) {
-  const element = document.createElement("div");
-  const [what, how, key] = ["dt", "dd", "kbd"].map((name) => document.createElement(name));
-  what.textContent = label;
-  key.textContent = keys;
-  how.append(key);
-  element.append(what, how);
-  return element;
+  return make("div", {}, make("dt", { textContent: label }), make("dd", {}, make("kbd", { textContent: keys })));
 }
 
 async function help() {
-  if (!dialog) {
-    dialog = document.getElementById("shortcuts").content.firstElementChild.cloneNode(true);
-    document.body.append(dialog);
-  }
-  await fillIn();
-  dialog.showModal();
+  const dialog = copyOf("shortcuts");
+  await fillIn(dialog);
+  if (!isBehind()) answerOf(dialog);
 }
 
 export function connect() {

@@ -1,16 +1,16 @@
 // Short words on what was just done, with a way to take it back; they wait while somebody looks at them.
+import { copyOf, make } from "./dom.js";
 
 const LOOK = 5;
 const DECIDE = 10;
 const MOST = 4;
 const region = document.getElementById("toasts");
-const model = document.getElementById("toast");
 let before = null;
 
 /** Shows `text` for some seconds, with one thing that can be done about it. Returns a function that takes it away. */
 export function toast(text, { action = null, seconds = action ? DECIDE : LOOK } = {}) {
   if (!action) forget(text);
-  const element = model.content.firstElementChild.cloneNode(true);
+  const element = copyOf("toast");
   element.querySelector(".toast-text").textContent = text;
   if (action) addAction(element, action);
   bringUp();
@@ -26,7 +26,7 @@ function forget(text) {
 }
 
 function addAction(element, { label, run }) {
-  const button = Object.assign(document.createElement("button"), { type: "button", className: "toast-action", textContent: label });
+  const button = make("button", { type: "button", className: "toast-action", textContent: label });
   button.addEventListener("click", () => {
     leave(element);
     run();

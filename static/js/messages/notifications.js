@@ -1,7 +1,27 @@
 // Tells somebody who looks elsewhere: by the tab, and if they want it by the browser, that their agent is done or waits.
-import { live, page } from "../messages/session.js";
 import { words } from "../ui/i18n.js";
-import { showInTab } from "../ui/tab.js";
+import { live, page } from "./session.js";
+
+// What the browser's tab says: how much is unread, whose title it is, and by its icon how things are.
+
+const icon = document.getElementById("favicon");
+const now = { unread: 0, working: false, offline: false };
+
+/** Takes what has changed ({unread}, {working}, {offline}) and shows it; without anything, the title anew. */
+export function showInTab(changes = {}) {
+  Object.assign(now, changes);
+  const title = page.querySelector("[data-part=title]").textContent.trim();
+  document.title = `${now.unread ? `(${now.unread}) ` : ""}${title} · Parley`;
+  const address = icon.href.replace(/favicon[\w-]*\.svg$/, `favicon${state()}.svg`);
+  if (icon.href !== address) icon.href = address;
+}
+
+/** The one that matters most, as the end of an icon's name. */
+function state() {
+  if (now.offline) return "-offline";
+  if (now.working) return "-working";
+  return now.unread ? "-unread" : "";
+}
 
 // "Idle" also follows Stop and errors. Shorter turns are not worth a notification.
 const TELL_AFTER_MS = 20_000;
@@ -23,7 +43,7 @@ function tell(words) {
   if (!wanted || (!document.hidden && document.hasFocus())) return;
   try {
     const title = page.querySelector("[data-part=title]").textContent.trim();
-    const shown = new Notification(title, { body: words, tag: page.dataset.session, icon: document.getElementById("favicon").href });
+    const shown = new Notification(title, { body: words, tag: page.dataset.session, icon: icon.href });
     shown.addEventListener("click", () => {
       window.focus();
       shown.close();

@@ -1,4 +1,44 @@
-// Making a part of the page equal to new HTML by touching only what differs, so that selections and open details survive.
+// Elements: made from nothing, from a template or from HTML, and shown in dialogs. A part of the page is made equal to new
+// HTML by touching only what differs, so that selections and open details survive.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** Makes an element with properties, `data-` attributes and content. */
+export function make(name, { data = {}, ...properties } = {}, ...content) {
+  const element = Object.assign(document.createElement(name), properties);
+  Object.assign(element.dataset, data);
+  element.append(...content);
+  return element;
+}
+
+/** An icon of icons.svg by its name; one of no name keeps the place of one. */
+export function icon(name) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS(SVG, "use");
+  if (name) use.setAttribute("href", `${sprite()}#${name}`);
+  svg.append(use);
+  return svg;
+}
+
+// Its address has a hash of its content: any icon that the page was made with knows it.
+const sprite = () => document.querySelector("svg.icon use[href]").getAttribute("href").split("#")[0];
+
+/** A copy of what the template of this id holds. */
+export const copyOf = (id) => document.getElementById(id).content.firstElementChild.cloneNode(true);
+
+/** Shows a dialog as long as it is open; resolves to its `returnValue`. */
+export function answerOf(dialog) {
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue);
+    });
+  });
+}
 
 const parser = document.createElement("template");
 // What is open, shown as a whole, or shown as a diagram, is not the server's to know.
