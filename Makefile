@@ -37,6 +37,8 @@ lint: dev-environment
 	$(PYTHON_ENV)/ruff check .
 	$(PYTHON_ENV)/ruff format --check .
 	$(PYTHON_ENV)/djangofmt --check --quiet templates
+	@scripts/node-packages
+	node_modules/.bin/prettier --check --log-level warn static
 	$(PYTHON_ENV)/mypy
 	$(PYTHON_ENV)/lint-imports
 	$(PYTHON_ENV)/python scripts/plain-words

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from openapi_spec_validator import validate
 
 from agents.messages import Json
@@ -23,7 +24,7 @@ from tests.support.prepared import copy
 from tests.support.server import ForkedServer
 
 HERE = Path(__file__).parent
-NODE_MODULES = HERE / "node_modules"
+NODE_MODULES = settings.BASE_DIR / "node_modules"
 PATIENCE = 120
 MAKE_TOKEN = """
 from chat.models import User
@@ -151,9 +152,9 @@ def use_python_client(address: str, token: str) -> Json:
 @pytest.mark.server
 def test_typescript_client_works(description: Path, server: tuple[str, str], tmp_path: Path) -> None:
     """LIVE-03: openapi-typescript, compiled in strict mode and run by node."""
-    assert NODE_MODULES.is_dir(), "scripts/test-needs installs what this test drives"
-    for name in ("client.ts", "tsconfig.json", "package.json"):
-        shutil.copy(HERE / name, tmp_path)
+    assert NODE_MODULES.is_dir(), "scripts/node-packages installs what this test drives"
+    for path in (HERE / "client.ts", HERE / "tsconfig.json", settings.BASE_DIR / "package.json"):
+        shutil.copy(path, tmp_path)
     (tmp_path / "node_modules").symlink_to(NODE_MODULES)
     tools = NODE_MODULES / ".bin"
     run(tools / "openapi-typescript", description, "--output", "schema.d.ts", cwd=tmp_path)
