@@ -29,7 +29,10 @@ from chat.views.profile_pictures import picture_urls
 from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 from chat.zones import zone_of
 
-STYLES = [f"css/{name}.css" for name in ("rail", "home", "composer", "dialog", "menu", "palette", "transfer")]
+STYLES = [
+    f"css/{name}.css"
+    for name in ("rail", "header", "home", "composer", "completion", "dialog", "menu", "palette", "transfer")
+]
 RECENT = 4
 # How an operator connects a model; the home page shows them while there is only the demo agent.
 SETTINGS_OF_MODELS = (
@@ -184,7 +187,6 @@ def _home(
     values = {
         "agents": known,
         "agent": next((each for each in known if each.name == agent), known[0]),
-        "choices": [f"{each.provider}/{each.model}" for each in registry().known_models()],
         "settings_of_models": SETTINGS_OF_MODELS,
         "is_demo": not registry().has_models(),
         "first_name": next(iter(request.user.sender.split()), ""),

@@ -99,6 +99,7 @@ MATRIX = [
         {"workspace": "{workspace}"},
     ),
     Row("GET", "new-session", {**all_of(405)}),
+    Row("GET", "new-session-models", {**signed_in(200), GUEST: 403}),
     Row("GET", "session", seeing(200)),
     Row("GET", "session-messages", seeing(200), {"before": "1"}),
     Row("GET", "session-messages", seeing(200), {"around": MESSAGE}),

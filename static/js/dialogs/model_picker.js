@@ -1,5 +1,5 @@
 // Choosing the agent and the model of the next answers: a list, models by provider, with a field to find one when there are many.
-import { ask } from "../messages/session.js";
+// The page gives an `ask`, which does what a command of the session's socket says: there, or at home before there is a session.
 import { textAt } from "../net/http.js";
 import { composing } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
@@ -35,7 +35,7 @@ export async function choices(kind) {
 }
 
 /** Chooses by the name ("provider/name" of a model), or a part that no other has; false when there is none of it. */
-export async function choose(kind, name) {
+export async function choose(kind, name, ask) {
   const known = await choices(kind);
   const wanted = name.toLowerCase();
   const alike = known.filter(({ label, argument }) => `${label}\n${argument}`.toLowerCase().includes(wanted));
@@ -51,7 +51,7 @@ async function fetched() {
 }
 
 /** Opens the list at its button. */
-export async function openPicker(button) {
+export async function openPicker(button, ask) {
   const box = openBox(button, { className: "picker", label: button.title });
   if (!box) return;
   box.textContent = words.loading;
@@ -63,25 +63,27 @@ export async function openPicker(button) {
   }
   box.innerHTML = html;
   place();
-  new Picker(box);
+  new Picker(box, ask);
 }
 
 class Picker {
   #box;
+  #ask;
   #list;
   #field;
   #active = null;
   #typed = typeahead(nameOf);
 
-  constructor(box) {
+  constructor(box, ask) {
     this.#box = box;
+    this.#ask = ask;
     this.#list = box.querySelector("[role=listbox]");
     this.#field = box.querySelector("[role=combobox]");
     this.#list.addEventListener("click", ({ target }) => this.#choose(target.closest("[role=option]")));
     this.#list.addEventListener("pointermove", ({ target }) => this.#show(target.closest("[role=option]"), false));
     this.#holder.addEventListener("keydown", (event) => this.#key(event));
     this.#field?.addEventListener("input", () => this.#find(this.#field.value));
-    box.querySelector(".picker-reasoning")?.addEventListener("change", ({ target }) => setReasoning(target));
+    box.querySelector(".picker-reasoning")?.addEventListener("change", ({ target }) => setReasoning(target, ask));
     this.#holder.focus({ preventScroll: true });
     this.#show(this.#list.querySelector("[aria-selected=true]") ?? this.#shown[0]);
   }
@@ -135,12 +137,12 @@ class Picker {
     if (!option || option.ariaDisabled === "true") return;
     close();
     const { agent, provider, model } = option.dataset;
-    if (option.ariaSelected !== "true") ask(agent ? { type: "set_agent", agent } : { type: "set_model", provider, model });
+    if (option.ariaSelected !== "true") this.#ask(agent ? { type: "set_agent", agent } : { type: "set_model", provider, model });
   }
 }
 
 /** Sends a changed effort or thinking budget; a refused one goes back to what holds. */
-async function setReasoning(select) {
+async function setReasoning(select, ask) {
   const value = select.name === "thinking_budget" ? Number(select.value) : select.value;
   if ((await ask({ type: "configure", [select.name]: value })) === null) select.value = select.dataset.sent;
   else select.dataset.sent = value;

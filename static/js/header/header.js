@@ -11,6 +11,7 @@ import { late } from "../ui/late.js";
 import { openMenu } from "../ui/menu.js";
 import { unlessOvertaken } from "../ui/popover.js";
 import { toast } from "../ui/toast.js";
+import { connectChoice } from "./choice.js";
 
 // A session that is archived: its owner can bring it back where the composer was.
 
@@ -91,20 +92,11 @@ async function rename(title) {
   at("rename").click();
 }
 
-/** Offers what the picker offers, one kind of it by its name behind a "/". */
-function offerChoice(id, label, icon) {
-  const named = () => late(() => import("../dialogs/model_picker.js"));
-  const choices = async () => (await named())?.choices(id) ?? [];
-  const run = async (name) => (name ? ((await named())?.choose(id, name) ?? false) : at("model").click());
-  offer({ id, label, icon, slash: id, run, choices });
-}
-
 async function copyLink() {
   toast((await copyWords(location.href.split("#")[0])) ? words.linkCopied : words.notCopied);
 }
 
 function connectHeader() {
-  on("model", async (button) => (await unlessOvertaken(late(() => import("../dialogs/model_picker.js"))))?.openPicker(button));
   on("choose-model", () => at("model").click());
   on("usage", openUsage);
   on("more", (button) => openMenu(button, items(), { label: words.more }));
@@ -112,10 +104,7 @@ function connectHeader() {
   if (canEdit) {
     offer({ id: "rename", label: words.rename, icon: "pencil", slash: "rename", run: rename });
   }
-  if (canEdit && !isGuest) {
-    offerChoice("model", words.chooseModel, "cpu");
-    if (page.querySelector("[data-part=agent] bdi")) offerChoice("agent", words.chooseAgent, "bot");
-  }
+  if (canEdit && !isGuest) connectChoice(ask);
   offer({ id: "usage", label: words.usage, icon: "gauge", words: words.tokens, run: () => openUsage(figures()) });
   offer({ id: "share", label: at("share-title").textContent, icon: "users", slash: "share", run: () => document.querySelector(".share-button").click() });
   offer({ id: "copy-link", label: words.copyLink, icon: "link", run: copyLink });

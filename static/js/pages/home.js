@@ -1,6 +1,7 @@
 // The home page: its composer begins a session with what is written, and loses none of it.
 import * as search from "../dialogs/search.js";
 import * as transfer from "../dialogs/transfer.js";
+import { connectChoice } from "../header/choice.js";
 import { listening, ring } from "../net/news.js";
 import { post } from "../net/http.js";
 import { keep, kept } from "../net/storage.js";
@@ -17,7 +18,7 @@ import { connectCommon } from "./common.js";
 
 const page = document.getElementById("main");
 const form = document.getElementById("begin");
-const agent = form.elements.agent;
+const { agent, model } = form.elements;
 const DRAFT = `parley:draft:${page.dataset.viewerId}:new`;
 
 connectCommon();
@@ -54,12 +55,25 @@ on("prompt", (button) => {
   keep(DRAFT, field.value);
   form.requestSubmit();
 });
-if (agent.options) agent.addEventListener("change", showAgent);
 
-/** The suggestions, and the model that is meant by no choice, are the agent's. */
-function showAgent() {
-  for (const list of document.querySelectorAll(".home-prompts")) list.hidden = list.dataset.agent !== agent.value;
-  document.getElementById("model-of-agent").textContent = agent.selectedOptions[0].dataset.model || words.defaultModel;
+/** Writes what was chosen into the form: an agent comes with its own model. Nothing of it can be refused yet. */
+function choose(command) {
+  if (command.type === "set_agent") [agent.value, model.value] = [command.agent, ""];
+  else model.value = `${command.provider}/${command.model}`;
+  showChoice();
+  return command;
+}
+
+/** Tells what the form has: on the picker's button, in the picker, and by the suggestions, which are the agent's. */
+function showChoice() {
+  const button = document.getElementById("model");
+  const lists = [...document.querySelectorAll(".home-prompts")];
+  const { title, model: own } = lists.find((list) => list.dataset.agent === agent.value).dataset;
+  for (const list of lists) list.hidden = list.dataset.agent !== agent.value;
+  for (const name of button.querySelectorAll(".agent-now bdi")) name.textContent = title;
+  const [, ...name] = model.value.split("/"); // a model's own name may have slashes
+  button.querySelector(".model-now bdi").textContent = name.join("/") || own || words.defaultModel;
+  button.dataset.address = `${button.dataset.address.split("?")[0]}?${new URLSearchParams({ agent: agent.value, model: model.value })}`;
 }
 
 /** What the list no longer has is not offered here either; back in the list, it is back here. */
@@ -73,6 +87,8 @@ function followList() {
 }
 
 begin(field.defaultValue || kept(DRAFT));
+connectChoice(choose);
+showChoice();
 rail.connect(listening);
 document.getElementById("rail-list").addEventListener("parley:listed", followList);
 ring();
