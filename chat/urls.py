@@ -52,6 +52,7 @@ urlpatterns = [
     path("frames/preview", frames.preview, name="preview-frame"),
     path("join/<str:token>", accounts.join, name="join"),
     path("sessions/new", home.new_session, name="new-session"),
+    path("sessions/new/attachments", attachments.upload_first, name="new-session-attachments"),
     path("sessions/new/models", models.models_of_new, name="new-session-models"),
     path("sessions/organise", session_actions.apply_action, name="organise"),
     path("sessions/<str:session_id>/", session.session, name="session"),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -15,16 +16,16 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from chat.access import may_begin_sessions, workspace_for
+from chat.access import may_begin_sessions, require_no_guest, session_for, workspace_for
 from chat.agents_setup import registry
 from chat.errors import ServiceError
-from chat.models import Workspace
+from chat.models import Session, SessionRole, Workspace
 from chat.queries import presets
 from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import colour, initials
 from chat.services.people.second_factor import factors_of
 from chat.services.people.workspaces import Place, Places, enter, places_of
-from chat.services.sessions.lifecycle import begin_session
+from chat.services.sessions.lifecycle import Choice, begin_session, send_first_message
 from chat.views.profile_pictures import picture_urls
 from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 from chat.zones import zone_of
@@ -83,26 +84,39 @@ def rail(request: SignedInRequest) -> HttpResponse:
 def new_session(request: SignedInRequest) -> HttpResponse:
     """Create a session, with `text` as its first message, and open it.
 
-    The session belongs to the `workspace` of the page. Scripts get the URL as JSON, and keep the text on errors.
+    The session belongs to the `workspace` of the page. One that began with its first file is named as `session`, with
+    the `attachments` of the message. Scripts get the URL as JSON, and keep the text on errors.
     """
     text = request.POST.get("text", "").replace("\r\n", "\n")
     agent = request.POST.get("agent", "")
-    provider, _slash, model = request.POST.get("model", "").partition("/")
     try:
-        begun = begin_session(
-            owner=request.user,
-            workspace=named_workspace(request),
-            text=text,
-            agent=agent,
-            provider=provider,
-            model=model,
-        )
+        begun = _send_to_begun(request, text) if request.POST.get("session") else begin(request, text)
     except ServiceError as refused:
         if is_script(request):
             return JsonResponse({"message": refused.message}, status=status_of(refused))
         return _home(request, text=text, agent=agent, refused=refused.message, status=status_of(refused))
     address = reverse("session", args=[begun.pk])
     return JsonResponse({"address": address}, status=201) if is_script(request) else redirect(address)
+
+
+def begin(request: SignedInRequest, text: str = "") -> Session:
+    """Create the session that home's form describes. Raises ServiceError."""
+    workspace = named_workspace(request)
+    return begin_session(owner=request.user, workspace=workspace, text=text, **_chosen(request))
+
+
+def _send_to_begun(request: SignedInRequest, text: str) -> Session:
+    """Send the first message of a session that began with its first file, to the agent that the form has by now."""
+    row, _role = session_for(request.user, request.POST["session"], SessionRole.OWNER)
+    require_no_guest(request.user, row)
+    files = request.POST.getlist("attachments")
+    send_first_message(session=row, author=request.user, text=text, attachments=files, **_chosen(request))
+    return row
+
+
+def _chosen(request: SignedInRequest) -> Choice:
+    provider, _slash, model = request.POST.get("model", "").partition("/")
+    return {"agent": request.POST.get("agent", ""), "provider": provider, "model": model}
 
 
 def named_workspace(request: SignedInRequest) -> Workspace | None:
@@ -191,6 +205,7 @@ def _home(
         "is_demo": not registry().has_models(),
         "first_name": next(iter(request.user.sender.split()), ""),
         "text": text,
+        "limit": settings.MAX_MESSAGE_CHARS,
         "refused": refused,
         "recent": recent(request.user, RECENT, places.within),
         "styles": STYLES,

@@ -99,6 +99,8 @@ MATRIX = [
         {"workspace": "{workspace}"},
     ),
     Row("GET", "new-session", {**all_of(405)}),
+    Row("POST", "new-session", {**signed_in(422), OWNER: 302}, {"session": "{session}", "text": "Hi"}),
+    Row("POST", "new-session-attachments", {**all_of(422), ANONYMOUS: 401}),
     Row("GET", "new-session-models", {**signed_in(200), GUEST: 403}),
     Row("GET", "session", seeing(200)),
     Row("GET", "session-messages", seeing(200), {"before": "1"}),

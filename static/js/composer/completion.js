@@ -3,7 +3,6 @@
 // A source knows `at(text, caret)` → {from, query} where it has something to say, `find(query)` → items or a promise of
 // them, and `take(item, range, key)`, which returns true when nothing is to be suggested for what stands there now.
 // Where it `waits(query)`, nothing is chosen until somebody chooses. An item is {label, detail, icon} or has a `face` in the place of the icon.
-import { page } from "../messages/session.js";
 import { valueAt } from "../net/http.js";
 import { named, offered } from "../ui/commands.js";
 import { composing, field, insert, write } from "../ui/field.js";
@@ -69,6 +68,7 @@ async function choices(name, written) {
 // "@" and a name: completing the names of those who are in the session.
 
 const FRESH = 60_000;
+const page = document.getElementById("main");
 let people = null; // a promise
 let askedAt = 0;
 

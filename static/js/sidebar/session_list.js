@@ -144,7 +144,7 @@ export function connect(isRung) {
     event.preventDefault();
     if (row.querySelector(".rail-dots").ariaExpanded !== "true") menu(row);
   });
-  offer({ id: "new", label: words.newSession, icon: "square-pen", keys: "Ctrl+Shift+O", slash: "new", run: () => location.assign(list.dataset.home), can: mayBegin });
+  offer({ id: "new", label: words.newSession, icon: "square-pen", keys: "Ctrl+Shift+O", slash: list.dataset.current ? "new" : "", run: () => location.assign(list.dataset.home), can: mayBegin });
   offer({ id: "archived", label: words.archivedSessions, icon: "archive", run: showArchive, can: () => !showsArchive() });
   offerDeeds();
   list.addEventListener("parley:listed", offerDeeds);

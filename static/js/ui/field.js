@@ -49,7 +49,7 @@ function tell() {
   field.dispatchEvent(new InputEvent("input", { bubbles: true }));
 }
 
-const limit = Number(document.getElementById("composer")?.dataset.limit);
+const limit = Number(field?.form.dataset.limit);
 const figures = new Intl.NumberFormat(document.documentElement.lang);
 
 /** Whether the server takes a text of this length. */
