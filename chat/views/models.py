@@ -14,6 +14,7 @@ from agents.reasoning import Reasoning, ReasoningSupport
 from agents.registry import ModelChoice
 from chat.access import may_begin_sessions, require_no_guest, session_for
 from chat.agents_setup import registry
+from chat.errors import NotForGuests
 from chat.models import Session, SessionRole
 from chat.queries import presets, reasoning
 from chat.rendering.text.formatting import EFFORT_LEVELS

@@ -86,7 +86,7 @@ async def test_expired_sign_in_loses_nothing(ana: Person) -> None:
 
 
 async def test_refused_message_gives_everything_back(ana: Person) -> None:
-    """LIVE-04: the session of the files was deleted meanwhile. Text and choice stay; attached again, a new one begins."""
+    """LIVE-04: the files’ session was deleted. Text and choice stay, and a new session begins without them."""
     await home(ana)
     await attach(ana, NOTES)
     await field(ana).fill("Half a thought")
@@ -94,7 +94,7 @@ async def test_refused_message_gives_everything_back(ana: Person) -> None:
     await ana.page.get_by_role("button", name="Model:").click()
     await ana.page.get_by_role("option", name="wire-small").click()
     address = await row(ana, "New session").first.get_by_role("link").get_attribute("href")
-    gone = {"action": "delete", "session": (address or "").split("/")[2]}
+    gone: dict[str, str | float | bool] = {"action": "delete", "session": (address or "").split("/")[2]}
     token = await ana.page.locator("[name=csrfmiddlewaretoken]").first.input_value()
     origin = "/".join(ana.page.url.split("/")[:3])
     headers = {"X-CSRFToken": token, "Accept": "application/json"}

@@ -20,7 +20,7 @@ import { connectCommon } from "./common.js";
 
 const page = document.getElementById("main");
 const form = document.getElementById("begin");
-const { agent, model } = form.elements;
+const [agent, model] = ["agent", "model"].map((name) => form.querySelector(`[name=${name}]`)); // elements.model is the button, too
 const DRAFT = `parley:draft:${page.dataset.viewerId}:new`;
 
 connectCommon();
@@ -43,7 +43,7 @@ async function send(files) {
   } catch (error) {
     form.ariaBusy = "false";
     giveFilesBack(files);
-    if (!files.length) forgetSession();
+    forgetSession(); // its files, if there are any, still name it
     notice(error.message);
     field.focus();
   }
