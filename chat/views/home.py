@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from agents.registry import Prompt, opening
 from chat.access import may_begin_sessions, require_no_guest, session_for, workspace_for
 from chat.agents_setup import registry
 from chat.errors import ServiceError
@@ -50,7 +51,7 @@ class Agent:
     name: str
     title: str
     model: str
-    prompts: tuple[str, ...]
+    prompts: tuple[Prompt, ...]
 
 
 @never_cache
@@ -171,18 +172,22 @@ def agents() -> list[Agent]:
     return [Agent(each.name, each.title, each.model, spoken(each.prompts) or default_prompts()) for each in known]
 
 
-def spoken(prompts: Iterable[str]) -> tuple[str, ...]:
+def spoken(prompts: Iterable[str]) -> tuple[Prompt, ...]:
     """Translate a preset's prompts; those of an operator's own agents stay unchanged."""
-    return tuple(_(prompt) if prompt else "" for prompt in prompts)
+    return tuple(Prompt(_spoken(each), _spoken(each.heading), each.icon) for each in map(opening, prompts))
 
 
-def default_prompts() -> tuple[str, ...]:
+def _spoken(text: str) -> str:
+    return _(text) if text else ""  # gettext has the catalogue's header for ""
+
+
+def default_prompts() -> tuple[Prompt, ...]:
     """Return prompts for presets that suggest none."""
     return (
-        _("Plan a project with me, step by step"),
-        _("Explain a piece of code"),
-        _("Compare two options in a table"),
-        _("Draft a message to my team"),
+        Prompt(_("Plan a project with me, step by step"), _("Make a plan"), "list-checks"),
+        Prompt(_("Explain a piece of code"), _("Understand code"), "code"),
+        Prompt(_("Compare two options in a table"), _("Weigh options"), "table"),
+        Prompt(_("Draft a message to my team"), _("Write something"), "square-pen"),
     )
 
 

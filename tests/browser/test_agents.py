@@ -90,3 +90,16 @@ async def test_agent_is_named_behind_a_slash(server: Server, browser: Browser) -
     await expect(ana.page.get_by_role("alert")).to_contain_text("No agent is called unknown here.")
     await expect(ana.composer).to_have_value("/agent unknown")
     ana.complain()
+
+
+async def test_agent_is_named_behind_an_at_sign_at_home(server: Server, browser: Browser) -> None:
+    """UI-09: nobody else is in a session that has not begun: "@" chooses who answers, and leaves the text as it was."""
+    ana = await Person.enter(browser, server.link)
+    field = ana.page.get_by_label("First message")
+    await field.press_sequentially("Is it good? @rev")
+    await expect(ana.page.get_by_role("listbox", name="Suggestions").get_by_role("option")).to_have_count(1)
+    await field.press("Tab")
+    await expect(field).to_have_value("Is it good? ")
+    button = ana.page.get_by_role("button", name="Agent:")
+    await expect(button).to_have_accessible_name("Agent: Reviewer Model: wire-small")
+    ana.complain()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.async_api import Locator, expect
 
 from tests.browser.person import Person
@@ -124,3 +126,17 @@ async def test_commands_that_need_no_session(ana: Person) -> None:
     await expect(ana.messages.first).to_contain_text("/model is a command")
     await expect(ana.messages.first).not_to_contain_text("//model")
     await expect(ana.page.locator("[data-part=model]").first).to_contain_text("wire-small")
+
+
+async def test_suggestion_tells_what_it_sends(ana: Person, model: WireServer) -> None:
+    """UI-11: it has an icon, a heading and its text; the text alone is sent, with the file that is attached."""
+    model.script(reply("Here"))
+    await home(ana)
+    prompt = ana.page.get_by_role("list", name="Suggestions").get_by_role("button").nth(2)
+    await expect(prompt).to_have_accessible_name("Weigh options Compare two options in a table")
+    await expect(prompt.locator(".icon use")).to_have_attribute("href", re.compile("#table$"))
+    await attach(ana, TABLE)
+    await prompt.click()
+    await expect(ana.answers.first).to_contain_text("Here")
+    await expect(ana.messages.first.locator(".plain")).to_have_text("Compare two options in a table")
+    await expect(ana.messages.first).to_contain_text("table.csv")

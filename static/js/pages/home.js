@@ -73,7 +73,7 @@ addEventListener("pageshow", (event) => {
 });
 
 on("prompt", (button) => {
-  write(button.textContent);
+  write(button.value);
   form.requestSubmit();
 });
 
