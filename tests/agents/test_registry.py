@@ -125,9 +125,6 @@ def test_first_preset_is_the_default_and_each_names_its_model(file: Callable[...
     assert presets[0].prompts == ("What is new?", "What is known about …?")
     shown = [(each.heading, each.icon) for each in map(opening, presets[0].prompts)]
     assert shown == [("", "message-square"), ("Research", "search")]
-        ("", "message-square"),
-        ("Research", "search"),
-    ]
     assert registry.default_agent == "analyst"
     assert registry.preset("gone").name == "analyst"
 
