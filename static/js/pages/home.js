@@ -97,7 +97,7 @@ function showChoice() {
   button.dataset.address = `${button.dataset.address.split("?")[0]}?${new URLSearchParams({ agent: agent.value, model: model.value })}`;
 }
 
-/** Nobody else is in a session that has not begun: here "@" is for the agent that is to answer. */
+/** A session that has not begun has no other people: here "@" is for the agent that is to answer. */
 const agentSource = {
   ...mentionSource,
   find: async (query) => (await choicesOf("agent")).filter(({ label, argument }) => `${label} ${argument}`.toLowerCase().includes(query)).map((choice) => ({ icon: "bot", ...choice })),
