@@ -93,7 +93,7 @@ async def test_agent_is_named_behind_a_slash(server: Server, browser: Browser) -
 
 
 async def test_agent_is_named_behind_an_at_sign_at_home(server: Server, browser: Browser) -> None:
-    """UI-09: a session that has not begun has no other people: "@" chooses who answers, and leaves the text as it was."""
+    """UI-09: a session that has not begun has no other people: "@" chooses who answers, and the text stays."""
     ana = await Person.enter(browser, server.link)
     field = ana.page.get_by_label("First message")
     await field.press_sequentially("Is it good? @rev")
