@@ -20,18 +20,31 @@ ProviderType = Literal["anthropic", "openai", "demo"]
 Api = Literal["responses", "chat"]
 OPENAI_ITSELF = re.compile(r"https://([a-z0-9-]+\.)*api\.openai\.com(:443)?(/|$)", re.IGNORECASE)
 
+# Of static/icons.svg.
+PromptIcon = Literal[
+    "calculator",
+    "clock",
+    "code",
+    "file-text",
+    "globe",
+    "image",
+    "lightbulb",
+    "list-checks",
+    "message-square",
+    "search",
+    "sparkles",
+    "square-pen",
+    "table",
+    "terminal",
+    "users",
+    "wrench",
+]
+
 DEFAULT_KEYS: Mapping[ProviderType, str] = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 DEFAULT_AGENT = "assistant"
 DEFAULT_PROMPT = (
     "You are a helpful assistant in Parley, a chat that a team shares. Answer in Markdown and in the language of the "
     "person who asks. Use your tools where they make the answer better, and say so when you do not know something."
-)
-# What the demo agent understands, for users who have not configured anything yet.
-DEMO_PROMPTS = (
-    _("What can you do?"),
-    _("Try your tools"),
-    _("Format a table, a list and some code"),
-    _("Think step by step"),
 )
 
 
@@ -131,6 +144,23 @@ class ProviderConfig(_Strict):
         return bool(self.api_key_env) or (self.type != "demo" and self.base_url is None)
 
 
+class PromptConfig(_Strict):
+    """An opening prompt with what the home page shows above its text, and beside it."""
+
+    text: Annotated[str, Field(min_length=1)]
+    title: str = ""
+    icon: PromptIcon = "message-square"
+
+
+# What the demo agent understands, for users who have not configured anything yet.
+DEMO_PROMPTS = (
+    PromptConfig(title=_("Meet the demo agent"), text=_("What can you do?"), icon="sparkles"),
+    PromptConfig(title=_("Watch tools run"), text=_("Try your tools"), icon="wrench"),
+    PromptConfig(title=_("See rich answers"), text=_("Format a table, a list and some code"), icon="table"),
+    PromptConfig(title=_("Watch it reason"), text=_("Think step by step"), icon="lightbulb"),
+)
+
+
 class AgentConfig(_Strict):
     """One preset: what a new session starts with."""
 
@@ -139,7 +169,7 @@ class AgentConfig(_Strict):
     system_prompt: str = DEFAULT_PROMPT
     tools: tuple[str, ...] = tuple(TOOLBOX)
     max_rounds: Annotated[int, Field(ge=1, le=1000)] = 25
-    prompts: tuple[str, ...] = ()
+    prompts: tuple[str | PromptConfig, ...] = ()
     reasoning_effort: Effort | None = None
     thinking_budget: ThinkingBudget | None = None
     # The hosts that its tools may fetch from; none: all that are public.

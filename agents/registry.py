@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import capabilities, context_window
-from agents.config import Config, ModelConfig, ProviderConfig, is_known, split_model
+from agents.config import Config, ModelConfig, PromptConfig, PromptIcon, ProviderConfig, is_known, split_model
 from agents.config_file import read_config
 from agents.discovery import Listing
 from agents.errors import ModelNotFound
@@ -31,6 +31,26 @@ class ModelChoice:
     provider: str
     model: str
     context_window: int | None = None
+
+
+class Prompt(str):
+    """An opening prompt: the text that is sent, a plain str for other code. Home shows its title and its icon, too."""
+
+    heading: str  # not `title`, which each str has
+    icon: PromptIcon
+
+    def __new__(cls, text: str, heading: str = "", icon: PromptIcon = "message-square") -> Prompt:
+        prompt = super().__new__(cls, text)
+        prompt.heading = heading
+        prompt.icon = icon
+        return prompt
+
+
+def opening(prompt: str | PromptConfig) -> Prompt:
+    """Return a configured prompt as a value."""
+    if isinstance(prompt, PromptConfig):
+        return Prompt(prompt.text, prompt.title, prompt.icon)
+    return prompt if isinstance(prompt, Prompt) else Prompt(prompt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +109,7 @@ class Registry:
             system_prompt=agent.system_prompt,
             tools=agent.tools,
             max_rounds=agent.max_rounds,
-            prompts=agent.prompts,
+            prompts=tuple(map(opening, agent.prompts)),
             reasoning=Reasoning(agent.reasoning_effort or "", agent.thinking_budget),
             allowed_hosts=agent.allowed_hosts,
         )

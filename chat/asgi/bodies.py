@@ -46,6 +46,7 @@ class Limit(NamedTuple):
 # The addresses that take files, by the names of their routes.
 UPLOADS: dict[str, Callable[[], Limit]] = {
     "session-attachments": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
+    "new-session-attachments": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "api:upload_attachment": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "import-file": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),
     "api:create_import": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import quote
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, JsonResponse
@@ -10,10 +11,11 @@ from django.views.decorators.http import require_GET
 
 from chat.access import session_for
 from chat.errors import ServiceError
-from chat.models import Attachment, SessionRole
+from chat.models import Attachment, Session, SessionRole
 from chat.queries import attachments as stored
 from chat.queries.attachments import THUMB, NoSuchAttachment
 from chat.services.messages import attachments
+from chat.views.home import begin
 from chat.views.requests import SignedInRequest, signed_in
 from chat.views.uploads import for_scripts
 
@@ -28,11 +30,23 @@ SHOWN = {Attachment.Kind.IMAGE, Attachment.Kind.PDF}
 def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Upload the form's `file` to the user's composer."""
     row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
+    return JsonResponse(stored.described(_uploaded(request, row)), status=201)
+
+
+@for_scripts
+def upload_first(request: SignedInRequest) -> HttpResponse:
+    """Begin the session that home's form describes with the form's `file`, not sent yet; name the `session`, too."""
+    taken = _uploaded(request, lambda: begin(request))
+    return JsonResponse({**stored.described(taken), "session": taken.session_id}, status=201)
+
+
+def _uploaded(request: SignedInRequest, session: Session | Callable[[], Session]) -> Attachment:
     file = request.FILES.get("file")
     if file is None:
         raise ServiceError("no_file", _("The request contains no file."))
-    taken = attachments.upload(session=row, author=request.user, name=file.name or "", size=file.size or 0, file=file)
-    return JsonResponse(stored.described(taken), status=201)
+    return attachments.upload(
+        session=session, author=request.user, name=file.name or "", size=file.size or 0, file=file
+    )
 
 
 @for_scripts

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -15,21 +16,25 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from chat.access import may_begin_sessions, workspace_for
+from agents.registry import Prompt, opening
+from chat.access import may_begin_sessions, require_no_guest, session_for, workspace_for
 from chat.agents_setup import registry
 from chat.errors import ServiceError
-from chat.models import Workspace
+from chat.models import Session, SessionRole, Workspace
 from chat.queries import presets
 from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import colour, initials
 from chat.services.people.second_factor import factors_of
 from chat.services.people.workspaces import Place, Places, enter, places_of
-from chat.services.sessions.lifecycle import begin_session
+from chat.services.sessions.lifecycle import Choice, begin_session, send_first_message
 from chat.views.profile_pictures import picture_urls
 from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 from chat.zones import zone_of
 
-STYLES = [f"css/{name}.css" for name in ("rail", "home", "composer", "dialog", "menu", "palette", "transfer")]
+STYLES = [
+    f"css/{name}.css"
+    for name in ("rail", "header", "home", "composer", "completion", "dialog", "menu", "palette", "transfer")
+]
 RECENT = 4
 # How an operator connects a model; the home page shows them while there is only the demo agent.
 SETTINGS_OF_MODELS = (
@@ -46,7 +51,7 @@ class Agent:
     name: str
     title: str
     model: str
-    prompts: tuple[str, ...]
+    prompts: tuple[Prompt, ...]
 
 
 @never_cache
@@ -80,26 +85,39 @@ def rail(request: SignedInRequest) -> HttpResponse:
 def new_session(request: SignedInRequest) -> HttpResponse:
     """Create a session, with `text` as its first message, and open it.
 
-    The session belongs to the `workspace` of the page. Scripts get the URL as JSON, and keep the text on errors.
+    The session belongs to the `workspace` of the page. One that began with its first file is named as `session`, with
+    the `attachments` of the message. Scripts get the URL as JSON, and keep the text on errors.
     """
     text = request.POST.get("text", "").replace("\r\n", "\n")
     agent = request.POST.get("agent", "")
-    provider, _slash, model = request.POST.get("model", "").partition("/")
     try:
-        begun = begin_session(
-            owner=request.user,
-            workspace=named_workspace(request),
-            text=text,
-            agent=agent,
-            provider=provider,
-            model=model,
-        )
+        begun = _send_to_begun(request, text) if request.POST.get("session") else begin(request, text)
     except ServiceError as refused:
         if is_script(request):
             return JsonResponse({"message": refused.message}, status=status_of(refused))
         return _home(request, text=text, agent=agent, refused=refused.message, status=status_of(refused))
     address = reverse("session", args=[begun.pk])
     return JsonResponse({"address": address}, status=201) if is_script(request) else redirect(address)
+
+
+def begin(request: SignedInRequest, text: str = "") -> Session:
+    """Create the session that home's form describes. Raises ServiceError."""
+    workspace = named_workspace(request)
+    return begin_session(owner=request.user, workspace=workspace, text=text, **_chosen(request))
+
+
+def _send_to_begun(request: SignedInRequest, text: str) -> Session:
+    """Send the first message of a session that began with its first file, to the agent that the form has by now."""
+    row, _role = session_for(request.user, request.POST["session"], SessionRole.OWNER)
+    require_no_guest(request.user, row)
+    files = request.POST.getlist("attachments")
+    send_first_message(session=row, author=request.user, text=text, attachments=files, **_chosen(request))
+    return row
+
+
+def _chosen(request: SignedInRequest) -> Choice:
+    provider, _slash, model = request.POST.get("model", "").partition("/")
+    return {"agent": request.POST.get("agent", ""), "provider": provider, "model": model}
 
 
 def named_workspace(request: SignedInRequest) -> Workspace | None:
@@ -154,18 +172,22 @@ def agents() -> list[Agent]:
     return [Agent(each.name, each.title, each.model, spoken(each.prompts) or default_prompts()) for each in known]
 
 
-def spoken(prompts: Iterable[str]) -> tuple[str, ...]:
+def spoken(prompts: Iterable[str]) -> tuple[Prompt, ...]:
     """Translate a preset's prompts; those of an operator's own agents stay unchanged."""
-    return tuple(_(prompt) if prompt else "" for prompt in prompts)
+    return tuple(Prompt(_spoken(each), _spoken(each.heading), each.icon) for each in map(opening, prompts))
 
 
-def default_prompts() -> tuple[str, ...]:
+def _spoken(text: str) -> str:
+    return _(text) if text else ""  # gettext has the catalogue's header for ""
+
+
+def default_prompts() -> tuple[Prompt, ...]:
     """Return prompts for presets that suggest none."""
     return (
-        _("Plan a project with me, step by step"),
-        _("Explain a piece of code"),
-        _("Compare two options in a table"),
-        _("Draft a message to my team"),
+        Prompt(_("Plan a project with me, step by step"), _("Make a plan"), "list-checks"),
+        Prompt(_("Explain a piece of code"), _("Understand code"), "code"),
+        Prompt(_("Compare two options in a table"), _("Weigh options"), "table"),
+        Prompt(_("Draft a message to my team"), _("Write something"), "square-pen"),
     )
 
 
@@ -184,11 +206,11 @@ def _home(
     values = {
         "agents": known,
         "agent": next((each for each in known if each.name == agent), known[0]),
-        "choices": [f"{each.provider}/{each.model}" for each in registry().known_models()],
         "settings_of_models": SETTINGS_OF_MODELS,
         "is_demo": not registry().has_models(),
         "first_name": next(iter(request.user.sender.split()), ""),
         "text": text,
+        "limit": settings.MAX_MESSAGE_CHARS,
         "refused": refused,
         "recent": recent(request.user, RECENT, places.within),
         "styles": STYLES,

@@ -49,7 +49,7 @@ def test_agent_is_made_and_offered_at_once(root: Client, ana: User) -> None:
     assert root.post(ADD, WRITER).status_code == 302
     row = AgentPreset.objects.get()
     assert (row.tools, row.prompts, row.max_rounds) == (["calculator"], ["A poem", "A letter"], 3)
-    assert "Writer" in said(signed_in(ana).get(reverse("home")))
+    assert "Writer" in said(signed_in(ana).get(reverse("new-session-models")))
     session = create_session(owner=ana, agent="writer")
     assert presets.own(session).prompts == ("A poem", "A letter")
     assert root.post(page_of(row), {**WRITER, "tools": [], "system_prompt": ""}).status_code == 302

@@ -17,7 +17,7 @@ from agents.errors import ConfigError, ModelNotFound
 from agents.providers.anthropic.provider import AnthropicProvider
 from agents.providers.demo.provider import DemoProvider
 from agents.providers.openai.provider import OpenAIProvider
-from agents.registry import ModelChoice, Registry, load
+from agents.registry import ModelChoice, Registry, load, opening
 
 KEYS = {"ANTHROPIC_API_KEY": "a-key", "OPENAI_API_KEY": "o-key"}
 
@@ -59,7 +59,7 @@ title = "Analyst"
 system_prompt = "Be exact."
 tools = ["calculator"]
 max_rounds = 7
-prompts = ["What is new?"]
+prompts = ["What is new?", { title = "Research", text = "What is known about …?", icon = "search" }]
 
 [agents.writer]
 model = "claude/house-model"
@@ -122,7 +122,9 @@ def test_first_preset_is_the_default_and_each_names_its_model(file: Callable[...
         ("analyst", "Analyst", "local", "qwen3:8b"),
         ("writer", "writer", "claude", "house-model"),
     ]
-    assert presets[0].prompts == ("What is new?",)
+    assert presets[0].prompts == ("What is new?", "What is known about …?")
+    shown = [(each.heading, each.icon) for each in map(opening, presets[0].prompts)]
+    assert shown == [("", "message-square"), ("Research", "search")]
     assert registry.default_agent == "analyst"
     assert registry.preset("gone").name == "analyst"
 

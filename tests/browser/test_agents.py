@@ -32,7 +32,17 @@ async def test_agent_is_chosen_where_a_session_begins(model: WireServer, server:
     """UI-08: a new session keeps the agent's model and instructions; the page shows the agent's title."""
     model.script(reply("Fine"))
     ana = await Person.enter(browser, server.link)
-    await ana.page.get_by_label("Agent", exact=True).select_option("Reviewer")
+    button = ana.page.get_by_role("button", name="Agent:")
+    await expect(button).to_have_accessible_name("Agent: assistant Model: wire-large")
+    await button.press("Enter")
+    agents = ana.page.get_by_role("group", name="Agents")
+    await expect(agents.get_by_role("option", selected=True)).to_contain_text("assistant")
+    models = ana.page.get_by_role("group", name="wire")
+    await expect(models.get_by_role("option", selected=True)).to_contain_text("large")
+    await ana.page.keyboard.type("rev")
+    await ana.page.keyboard.press("Enter")
+    await expect(button).to_be_focused()
+    await expect(button).to_have_accessible_name("Agent: Reviewer Model: wire-small")
     await ana.page.get_by_label("First message").fill("Is this good?")
     await ana.page.get_by_role("button", name="Send").click()
     await expect(ana.answers.first).to_contain_text("Fine")
@@ -79,4 +89,17 @@ async def test_agent_is_named_behind_a_slash(server: Server, browser: Browser) -
     await ana.say("/agent unknown")
     await expect(ana.page.get_by_role("alert")).to_contain_text("No agent is called unknown here.")
     await expect(ana.composer).to_have_value("/agent unknown")
+    ana.complain()
+
+
+async def test_agent_is_named_behind_an_at_sign_at_home(server: Server, browser: Browser) -> None:
+    """UI-09: a session that has not begun has no other people: "@" chooses who answers, and the text stays."""
+    ana = await Person.enter(browser, server.link)
+    field = ana.page.get_by_label("First message")
+    await field.press_sequentially("Is it good? @rev")
+    await expect(ana.page.get_by_role("listbox", name="Suggestions").get_by_role("option")).to_have_count(1)
+    await field.press("Tab")
+    await expect(field).to_have_value("Is it good? ")
+    button = ana.page.get_by_role("button", name="Agent:")
+    await expect(button).to_have_accessible_name("Agent: Reviewer Model: wire-small")
     ana.complain()

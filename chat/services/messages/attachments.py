@@ -55,10 +55,13 @@ def limit_bytes() -> int:
 
 
 @limited("uploads", by="author")
-def upload(*, session: Session, author: User, name: str, size: int, file: File[Any]) -> Attachment:
+def upload(
+    *, session: Session | Callable[[], Session], author: User, name: str, size: int, file: File[Any]
+) -> Attachment:
     """Store a file as unsent in the author's composer.
 
-    Raises ServiceError for its type or size, or too many unsent files.
+    A callable begins the session, once the file has been read: what is refused leaves no empty session. Raises
+    ServiceError for its type or size, or too many unsent files.
     """
     _require_size(size)
     spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))
@@ -68,7 +71,7 @@ def upload(*, session: Session, author: User, name: str, size: int, file: File[A
         raise ServiceError("too_many_unsent", _("Too many unsent files. Send or remove some first."))
     with _places.place(author.pk):
         contents = _read(file.read(limit_bytes() + 1))
-    return _keep(session, author, names.clean(name), contents)
+    return _keep(session() if callable(session) else session, author, names.clean(name), contents)
 
 
 def remove(*, user: User, attachment_id: str) -> None:

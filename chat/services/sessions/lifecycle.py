@@ -34,6 +34,14 @@ class Configuration(TypedDict, total=False):
     thinking_budget: int | None
 
 
+class Choice(TypedDict):
+    """Who answers in a new session. "" stands for the default agent, and for the agent's model."""
+
+    agent: str
+    provider: str
+    model: str
+
+
 UNCHANGED: tuple[dict[str, object], ...] = ({}, {"mode": Session.Mode.AGENT})
 
 
@@ -138,6 +146,22 @@ def set_model(*, session: Session, author: User, provider: str, model: str) -> N
     if not registry().offers(provider, model):
         raise _no_such_model(provider, model)
     change(SessionTransaction.lock(session.pk), author, **_of_model(provider, model))
+
+
+@transaction.atomic
+def send_first_message(
+    *, session: Session, author: User, text: str, attachments: Sequence[str], **choice: Unpack[Choice]
+) -> None:
+    """Send the first message of a session that began without one, to the agent and model that were chosen since then.
+
+    The caller checks the author's rights. Raises ServiceError.
+    """
+    agent, provider, model = choice["agent"], choice["provider"], choice["model"]
+    if agent and agent != session.agent:
+        set_agent(session=session, author=author, agent=agent)
+    if model:
+        set_model(session=session, author=author, provider=provider, model=model)
+    send_message(session=session, author=author, text=text, attachment_ids=attachments)
 
 
 @transaction.atomic

@@ -3,10 +3,16 @@ const forms = [...document.querySelectorAll("#session_form, #message_form")];
 const fields = forms.flatMap((form) => [...form.querySelectorAll("textarea, input[type=text]")]);
 let isSaving = false;
 
-const hasWords = () => document.querySelector(".errornote") !== null || fields.some((field) => field.value !== field.defaultValue);
+const hasWords = () =>
+  document.querySelector(".errornote") !== null || fields.some((field) => field.value !== field.defaultValue);
 
-for (const form of forms) form.addEventListener("submit", () => { isSaving = true; });
-addEventListener("pageshow", () => { isSaving = false; });
+for (const form of forms)
+  form.addEventListener("submit", () => {
+    isSaving = true;
+  });
+addEventListener("pageshow", () => {
+  isSaving = false;
+});
 addEventListener("beforeunload", (event) => {
   if (!isSaving && hasWords()) event.preventDefault();
 });

@@ -3,7 +3,6 @@
 // A source knows `at(text, caret)` → {from, query} where it has something to say, `find(query)` → items or a promise of
 // them, and `take(item, range, key)`, which returns true when nothing is to be suggested for what stands there now.
 // Where it `waits(query)`, nothing is chosen until somebody chooses. An item is {label, detail, icon} or has a `face` in the place of the icon.
-import { page } from "../messages/session.js";
 import { valueAt } from "../net/http.js";
 import { named, offered } from "../ui/commands.js";
 import { icon, make } from "../ui/dom.js";
@@ -70,6 +69,7 @@ async function choices(name, written) {
 // "@" and a name: completing the names of those who are in the session.
 
 const FRESH = 60_000;
+const page = document.getElementById("main");
 let people = null; // a promise
 let askedAt = 0;
 
@@ -95,7 +95,12 @@ function fits({ name, username }, query) {
 }
 
 function suggestion({ id, name, username, initials, colour }) {
-  const face = make("span", { className: `face small ${colour}`, data: { person: id }, ariaHidden: "true", textContent: initials });
+  const face = make("span", {
+    className: `face small ${colour}`,
+    data: { person: id },
+    ariaHidden: "true",
+    textContent: initials,
+  });
   return { label: name, detail: username, face };
 }
 
@@ -124,7 +129,10 @@ export function connectCompletion(...given) {
   field.setAttribute("aria-controls", list.id);
   // A press must not take the focus out of the field.
   list.addEventListener("pointerdown", (event) => event.preventDefault());
-  list.addEventListener("click", (event) => event.target.closest("[role=option]") && take(event.target.closest("[role=option]"), event));
+  list.addEventListener(
+    "click",
+    (event) => event.target.closest("[role=option]") && take(event.target.closest("[role=option]"), event),
+  );
 }
 
 /** Does what a key does to the open list; true when the key was for it. */
@@ -142,7 +150,8 @@ async function look() {
   const [source, range] = matched();
   const items = source ? await source.find(range.query) : [];
   if (number !== asked) return;
-  if (items.length && field.value !== dismissed && document.activeElement === field) show(source, range, items.slice(0, MOST));
+  if (items.length && field.value !== dismissed && document.activeElement === field)
+    show(source, range, items.slice(0, MOST));
   else close();
 }
 
@@ -165,7 +174,10 @@ function show(source, range, items) {
 }
 
 function draw(item, number) {
-  const texts = [["option-label", item.label], ["option-detail", item.detail]];
+  const texts = [
+    ["option-label", item.label],
+    ["option-detail", item.detail],
+  ];
   const spans = texts.map(([className, textContent = ""]) => make("span", { className, dir: "auto", textContent }));
   const shown = [item.face ?? icon(item.icon ?? ""), ...spans];
   return make("li", { id: `completion-${number}`, role: "option", ariaSelected: "false", item }, ...shown);

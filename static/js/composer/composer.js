@@ -6,12 +6,12 @@ import { ask, live, page } from "../messages/session.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
 import { composing, field, fits, grow, restore, sends, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
-import { notice, say, settle } from "../ui/notice.js";
+import { notice, say } from "../ui/notice.js";
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
 import * as dictation from "./dictation.js";
 import * as drafts from "./drafts.js";
 import { looked, Outbox, remember } from "./sent.js";
-import { connectDropping, connectUploads, giveFilesBack, hasFailed, isUploading, take } from "./uploads.js";
+import { areThere, connectDropping, connectUploads, giveFilesBack, take, tryAgain } from "./uploads.js";
 
 // Tells the page, now and then, that somebody is writing a message: "parley:typing" on the document (LIVE-05).
 
@@ -44,7 +44,13 @@ function connectWorking() {
     stop();
   });
   offer({
-    id: "stop", label: words.stopTheAgent, icon: "circle-stop", keys: "Esc", slash: "stop", run: stop, can: () => !isIdle(),
+    id: "stop",
+    label: words.stopTheAgent,
+    icon: "circle-stop",
+    keys: "Esc",
+    slash: "stop",
+    run: stop,
+    can: () => !isIdle(),
   });
   new MutationObserver(tell).observe(page, { attributeFilter: ["data-status", "data-agent"] });
   tell();
@@ -68,16 +74,14 @@ export class Composer {
   #outbox = new Outbox(`${page.dataset.viewerId}:${page.dataset.session}`);
   #sent;
   #suggested = "";
-  #waiting = false; // to be sent when the files are there
 
   /** `sent` is called when a message goes out over an open connection. */
   constructor(sent) {
     this.#sent = sent;
     form.addEventListener("submit", (event) => this.#submit(event));
     field.addEventListener("keydown", keys);
-    field.addEventListener("input", () => this.#waiting && this.#wait(false));
     live.addEventListener("state", ({ detail }) => (form.dataset.connection = detail.state));
-    document.addEventListener("parley:uploads", () => this.#uploaded());
+    live.addEventListener("open", tryAgain);
     drafts.connect();
     connectTyping();
     connectWorking();
@@ -133,8 +137,7 @@ export class Composer {
   #submit(event) {
     event.preventDefault();
     if (field.readOnly || commanded(field.value) || !fits(field.value)) return;
-    if (hasFailed()) return notice(words.uploadsFailed, { about: "uploads" });
-    if (isUploading()) return this.#wait(true);
+    if (!areThere()) return;
     const text = said(field.value);
     const files = take();
     if (!text.trim() && !files.length) return;
@@ -145,20 +148,6 @@ export class Composer {
     this.#send(entry);
     toEnd();
     field.focus();
-  }
-
-  /** Sends by itself when the files are there, unless somebody goes on writing. */
-  #wait(waits) {
-    this.#waiting = waits;
-    form.querySelector(".send span").textContent = waits ? words.uploading : words.send;
-  }
-
-  #uploaded() {
-    const waited = this.#waiting;
-    if (!hasFailed()) settle("uploads");
-    if (isUploading()) return;
-    this.#wait(false);
-    if (waited && !hasFailed()) form.requestSubmit();
   }
 
   #send({ key, text, files = [] }) {

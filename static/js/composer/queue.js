@@ -54,10 +54,17 @@ async function save(message, form, seen) {
   if (!fits(value)) return;
   seen.saving = value;
   try {
-    const { revision } = await live.request({ type: "edit_queued", id: message.id, text: value, revision: Number(seen.revision) });
+    const { revision } = await live.request({
+      type: "edit_queued",
+      id: message.id,
+      text: value,
+      revision: Number(seen.revision),
+    });
     Object.assign(seen, { text: value, revision, saving: null });
   } catch (refusal) {
-    return refusal.code === "stale" ? choose(message, form, seen) : notice(refusal.message, { about: `edit:${message.id}` });
+    return refusal.code === "stale"
+      ? choose(message, form, seen)
+      : notice(refusal.message, { about: `edit:${message.id}` });
   }
   // What somebody has gone on writing must not be lost.
   if (!form.isConnected) return;

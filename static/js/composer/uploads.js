@@ -1,12 +1,12 @@
-// Files dropped anywhere on the session, or pasted into the composer, are attached; so is a very long pasted text.
-import { live, page } from "../messages/session.js";
-import { formWith, post, sendFile, textAt } from "../net/http.js";
+// Files dropped anywhere on the page, or pasted into its field, are attached; so is a very long pasted text. They go to
+// the page's session; at home, where there is none yet, to the one that begins with the first of them.
+import { post, sendFile, textAt } from "../net/http.js";
 import * as store from "../net/storage.js";
 import { offer, on } from "../ui/commands.js";
 import { copyOf } from "../ui/dom.js";
 import { field, insert, isWithin } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
-import { notice, say } from "../ui/notice.js";
+import { notice, say, settle } from "../ui/notice.js";
 
 // The chips of files in the composer: what each is, how far it is, what went wrong.
 
@@ -27,7 +27,9 @@ function updateChip(upload) {
   element.querySelector(".chip-name").textContent = name;
   element.querySelector(".chip-detail").textContent = detail(upload);
   element.querySelector("[data-action=upload-retry]").hidden = state !== "failed" || !upload.canRetry;
-  element.querySelector("[data-action=upload-as-text]").hidden = !(upload.text ? isWithin(upload.text) : upload.meta?.pasted);
+  element.querySelector("[data-action=upload-as-text]").hidden = !(upload.text
+    ? isWithin(upload.text)
+    : upload.meta?.pasted);
   element.querySelector("[data-action=upload-remove] .sr-only").textContent = fill(words.removeFile, { name });
   showPicture(element.querySelector("img"), upload.meta);
 }
@@ -48,18 +50,56 @@ function sized(bytes) {
   const step = bytes < 1024 ? 0 : bytes < 1024 ** 2 ? 1 : 2;
   const places = step ? 1 : 0;
   const form = step ? {} : { style: "unit", unit: "byte", unitDisplay: "long" };
-  const number = new Intl.NumberFormat(document.documentElement.lang, { ...form, minimumFractionDigits: places, maximumFractionDigits: places });
+  const number = new Intl.NumberFormat(document.documentElement.lang, {
+    ...form,
+    minimumFractionDigits: places,
+    maximumFractionDigits: places,
+  });
   return `${number.format(bytes / 1024 ** step)}${UNITS[step]}`;
 }
 
 // Files on their way into the message being written: uploaded at once, told by their chips, sent with the text.
 
-const NAME = `parley:files:${page.dataset.viewerId}:${page.dataset.session}`;
+const page = document.getElementById("main");
+const NAME = `parley:files:${page.dataset.viewerId}:${page.dataset.session ?? page.dataset.place}`;
 const list = document.getElementById("uploads");
+const waiting = []; // for the first file at home, which begins the session
+let begun = ""; // that session
+let isBeginning = false;
 let uploads = []; // {name, size, file, text, state: "sending" | "ready" | "failed", done, problem, canRetry, meta, request, element}
 
-export const isUploading = () => uploads.some(({ state }) => state === "sending");
-export const hasFailed = () => uploads.some(({ state }) => state === "failed");
+const isUploading = () => uploads.some(({ state }) => state === "sending");
+const hasFailed = () => uploads.some(({ state }) => state === "failed");
+
+let isAwaited = false; // the message, which goes out when they are there
+
+/** Whether the message can go out with its files. One that failed is told of; those on their way are waited for. */
+export function areThere() {
+  if (hasFailed()) notice(words.uploadsFailed, { about: "uploads" });
+  else if (isUploading()) waitForFiles(true);
+  else return true;
+  return false;
+}
+
+/** Sends by itself when the files are there, unless somebody goes on writing. */
+function waitForFiles(waits) {
+  isAwaited = waits;
+  field.form.querySelector(".send span").textContent = waits ? words.uploading : words.send;
+}
+
+function settled() {
+  const wasAwaited = isAwaited;
+  if (!hasFailed()) settle("uploads");
+  if (isUploading()) return;
+  waitForFiles(false);
+  if (wasAwaited && !hasFailed()) field.form.requestSubmit();
+}
+
+/** The session that has the files; "" at home before the first one is there. */
+export const sessionOfFiles = () => page.dataset.session ?? uploads.find(({ meta }) => meta)?.meta.session ?? begun;
+
+/** The session was of no use: it may have been deleted. */
+export const forgetSession = () => (begun = "");
 
 /** Takes the files that the server has out of the composer, to be sent. */
 export function take() {
@@ -83,7 +123,6 @@ export function add(files, text = "") {
 export function connectUploads() {
   giveFilesBack(stored());
   addEventListener("storage", ({ key }) => key === NAME && follow());
-  live.addEventListener("open", tryAgain);
   const chooser = document.getElementById("files");
   on("attach", () => chooser.click());
   offer({ id: "attach", label: words.attachFiles, icon: "paperclip", slash: "attach", run: () => chooser.click() });
@@ -92,29 +131,59 @@ export function connectUploads() {
     chooser.value = "";
     field.focus();
   });
+  field.addEventListener("input", () => isAwaited && waitForFiles(false));
   on("upload-retry", (button) => send(uploadOf(button)));
   on("upload-remove", (button) => leave(uploadOf(button)));
   on("upload-as-text", (button) => asText(uploadOf(button)));
 }
 
 /** What broke off with the connection goes on with it. */
-function tryAgain() {
+export function tryAgain() {
   for (const upload of uploads) if (upload.state === "failed" && upload.canRetry) send(upload);
 }
 
 function send(upload) {
-  const request = sendFile(`/sessions/${page.dataset.session}/attachments`, formWith(upload.file, upload.name), {
+  const session = sessionOfFiles();
+  change(upload, { state: "sending", done: 0, problem: "" });
+  if (session) sendTo(session, upload, new FormData());
+  else if (isBeginning) waiting.push(upload);
+  else beginWith(upload);
+}
+
+/** The session is made as home's form says. The other files go to it; or the next one begins it, when it was not made. */
+function beginWith(upload) {
+  isBeginning = true;
+  const body = new FormData(field.form);
+  body.delete("text"); // it is still being written
+  sendTo("new", upload, body).onloadend = () => {
+    isBeginning = false;
+    for (const other of waiting.splice(0)) if (uploads.includes(other)) send(other);
+  };
+}
+
+function sendTo(session, upload, body) {
+  body.append("file", upload.file, upload.name);
+  const request = sendFile(`/sessions/${session}/attachments`, body, {
     progress: (done, total) => change(upload, { done: total ? done / total : 0 }),
     answered: (answer) => answered(upload, answer),
     failed: () => failed(upload),
   });
-  change(upload, { state: "sending", done: 0, problem: "", request });
+  change(upload, { request });
+  return request;
 }
 
 /** A file that the server does not take would not be taken the next time either. */
 function answered(upload, { status, response }) {
+  if (status === 404) forgetSession();
   if (status !== 201) return failed(upload, response?.message, status >= 500 || status === 429);
-  change(upload, { state: "ready", meta: { ...response, pasted: upload.text !== "" && isWithin(upload.text) }, name: response.name, size: response.size });
+  begun = response.session ?? begun;
+  const session = begun || undefined;
+  change(upload, {
+    state: "ready",
+    meta: { ...response, session, pasted: upload.text !== "" && isWithin(upload.text) },
+    name: response.name,
+    size: response.size,
+  });
   say(fill(words.fileAttached, { name: upload.name }));
   keep();
 }
@@ -128,7 +197,7 @@ function failed(upload, problem = words.uploadFailed, canRetry = true) {
 function change(upload, values) {
   Object.assign(upload, values);
   if (uploads.includes(upload)) updateChip(upload);
-  if (values.state) document.dispatchEvent(new Event("parley:uploads"));
+  if (values.state) settled();
 }
 
 function leave(upload) {
@@ -152,7 +221,7 @@ function set(next) {
   for (const upload of next) if (!upload.element) list.append(drawChip(upload));
   uploads = next;
   keep();
-  document.dispatchEvent(new Event("parley:uploads"));
+  settled();
 }
 
 const known = (meta) => ({ name: meta.name, size: meta.size, state: "ready", meta });
@@ -189,7 +258,8 @@ export function connectDropping() {
 function pasted(event) {
   const { files } = event.clipboardData;
   const text = event.clipboardData.getData("text/plain");
-  if (files.length && !text) add(files); // spreadsheets and documents come with a picture of themselves
+  if (files.length && !text)
+    add(files); // spreadsheets and documents come with a picture of themselves
   else if (text.length > LONG) add([new File([text], words.pastedFile, { type: "text/plain" })], text);
   else return;
   event.preventDefault();

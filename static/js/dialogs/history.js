@@ -37,7 +37,8 @@ function closed() {
   dialog.remove();
   dialog = null;
   // What opened it may have been drawn anew.
-  if (document.activeElement === document.body) (document.getElementById(of) ?? document.getElementById("main")).focus({ preventScroll: true });
+  if (document.activeElement === document.body)
+    (document.getElementById(of) ?? document.getElementById("main")).focus({ preventScroll: true });
 }
 
 /** Shows what has come meanwhile; what somebody has opened in it closes, as it may be about something else now. */
@@ -76,7 +77,14 @@ async function toggleWhole(button) {
 }
 
 function wholeOf(text) {
-  return make("pre", { className: "whole", tabIndex: 0, textContent: text, dir: "auto", role: "region", ariaLabel: words.versionWhole });
+  return make("pre", {
+    className: "whole",
+    tabIndex: 0,
+    textContent: text,
+    dir: "auto",
+    role: "region",
+    ariaLabel: words.versionWhole,
+  });
 }
 
 async function restoreVersion(button) {

@@ -84,7 +84,10 @@ function send() {
 /** What is sent has to be read: how long that takes nobody knows. */
 function progress(done, total) {
   const isSent = done >= total;
-  show(isSent ? null : done / total, fill(isSent ? dialog.dataset.reading : dialog.dataset.sending, { name: file.name }));
+  show(
+    isSent ? null : done / total,
+    fill(isSent ? dialog.dataset.reading : dialog.dataset.sending, { name: file.name }),
+  );
 }
 
 /** Shows how far it is, if that is known, and what happens. */
@@ -135,7 +138,9 @@ async function bringSome(indexes, signal) {
 function choose({ upload: kept, conversations, problems }) {
   upload = kept;
   unreadable = problems;
-  find(".conversations").querySelectorAll(".conversation").forEach((row) => row.remove()); // of another file
+  find(".conversations")
+    .querySelectorAll(".conversation")
+    .forEach((row) => row.remove()); // of another file
   find("[type=search]").value = "";
   find(".conversations").append(...conversations.map(choice));
   find("[type=search]").hidden = conversations.length < 8;
@@ -168,7 +173,10 @@ function filter(wanted) {
   count();
 }
 
-const chosen = () => boxes().filter(({ checked }) => checked).map(({ value }) => value);
+const chosen = () =>
+  boxes()
+    .filter(({ checked }) => checked)
+    .map(({ value }) => value);
 
 function count() {
   const number = chosen().length;

@@ -62,9 +62,16 @@ async function enlarge(image, link) {
 
 function swipes(stage) {
   let from = null;
-  stage.addEventListener("touchstart", ({ touches }) => { from = touches.length === 1 ? touches[0].clientX : null; }, { passive: true });
+  stage.addEventListener(
+    "touchstart",
+    ({ touches }) => {
+      from = touches.length === 1 ? touches[0].clientX : null;
+    },
+    { passive: true },
+  );
   stage.addEventListener("touchend", ({ changedTouches }) => {
     const by = from === null ? 0 : changedTouches[0].clientX - from;
-    if (Math.abs(by) > SWIPE && pictures.length > 1) turnTo(at - Math.sign(by) * (getComputedStyle(stage).direction === "rtl" ? -1 : 1));
+    if (Math.abs(by) > SWIPE && pictures.length > 1)
+      turnTo(at - Math.sign(by) * (getComputedStyle(stage).direction === "rtl" ? -1 : 1));
   });
 }

@@ -1,5 +1,5 @@
 // Choosing the agent and the model of the next answers: a list, models by provider, with a field to find one when there are many.
-import { ask } from "../messages/session.js";
+// The page gives an `ask`, which does what a command of the session's socket says: there, or at home before there is a session.
 import { textAt } from "../net/http.js";
 import { parse } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
@@ -15,12 +15,20 @@ let askedAt = 0;
 
 const KINDS = {
   agent: {
-    choice: ({ agent, title, uses }) => ({ label: title, detail: uses, argument: agent, command: { type: "set_agent", agent } }),
+    choice: ({ agent, title, uses }) => ({
+      label: title,
+      detail: uses,
+      argument: agent,
+      command: { type: "set_agent", agent },
+    }),
     none: words.noSuchAgent,
   },
   model: {
     choice: ({ model, provider }) => ({
-      label: model, detail: provider, argument: `${provider}/${model}`, command: { type: "set_model", provider, model },
+      label: model,
+      detail: provider,
+      argument: `${provider}/${model}`,
+      command: { type: "set_model", provider, model },
     }),
     none: words.noSuchModel,
   },
@@ -34,11 +42,12 @@ export async function choices(kind) {
 }
 
 /** Chooses by the name ("provider/name" of a model), or a part that no other has; false when there is none of it. */
-export async function choose(kind, name) {
+export async function choose(kind, name, ask) {
   const known = await choices(kind);
   const wanted = name.toLowerCase();
   const alike = known.filter(({ label, argument }) => `${label}\n${argument}`.toLowerCase().includes(wanted));
-  const chosen = known.find(({ label, argument }) => [label, argument].includes(name)) ?? (alike.length === 1 ? alike[0] : null);
+  const chosen =
+    known.find(({ label, argument }) => [label, argument].includes(name)) ?? (alike.length === 1 ? alike[0] : null);
   if (chosen) return (await ask(chosen.command)) !== null;
   notice(fill(KINDS[kind].none, { name }));
   return false;
@@ -50,7 +59,7 @@ async function fetched() {
 }
 
 /** Opens the list at its button. */
-export async function openPicker(button) {
+export async function openPicker(button, ask) {
   const box = openBox(button, { className: "picker", label: button.title });
   if (!box) return;
   box.textContent = words.loading;
@@ -62,7 +71,7 @@ export async function openPicker(button) {
   }
   box.innerHTML = html;
   place();
-  new Picker(box);
+  new Picker(box, ask);
 }
 
 class Picker {
@@ -71,19 +80,24 @@ class Picker {
   #field;
   #options;
 
-  constructor(box) {
+  constructor(box, ask) {
     this.#box = box;
     this.#list = box.querySelector("[role=listbox]");
     this.#field = box.querySelector("[role=combobox]");
     const holder = this.#field ?? this.#list;
-    this.#options = new Options(holder, () => this.#shown, pick, {
-      mark: (option, isActive) => option.classList.toggle("active", isActive),
-      ...(this.#field ? { keys: PAGES } : { keys: { ...PAGES, ...ENDS }, nameOf, takes: ["Enter", " "] }),
-    });
+    this.#options = new Options(
+      holder,
+      () => this.#shown,
+      (option) => pick(option, ask),
+      {
+        mark: (option, isActive) => option.classList.toggle("active", isActive),
+        ...(this.#field ? { keys: PAGES } : { keys: { ...PAGES, ...ENDS }, nameOf, takes: ["Enter", " "] }),
+      },
+    );
     this.#options.followPointer(this.#list);
     holder.addEventListener("keydown", (event) => this.#options.pressed(event) && event.preventDefault());
     this.#field?.addEventListener("input", () => this.#find(this.#field.value));
-    box.querySelector(".picker-reasoning")?.addEventListener("change", ({ target }) => setReasoning(target));
+    box.querySelector(".picker-reasoning")?.addEventListener("change", ({ target }) => setReasoning(target, ask));
     holder.focus({ preventScroll: true });
     this.#options.show(this.#list.querySelector("[aria-selected=true]") ?? this.#shown[0] ?? null);
   }
@@ -99,22 +113,24 @@ class Picker {
       const known = `${nameOf(option)} ${(option.dataset.provider ?? "").toLowerCase()}`;
       option.hidden = !wanted.every((word) => known.includes(word));
     }
-    for (const group of this.#list.querySelectorAll("[role=group]")) group.hidden = !group.querySelector("[role=option]:not([hidden])");
+    for (const group of this.#list.querySelectorAll("[role=group]"))
+      group.hidden = !group.querySelector("[role=option]:not([hidden])");
     const none = this.#box.querySelector(".picker-empty");
     none.textContent = this.#shown.length ? "" : none.dataset.none;
     if (!this.#shown.includes(this.#options.active)) this.#options.show(this.#shown[0] ?? null);
   }
 }
 
-function pick(option) {
+function pick(option, ask) {
   if (option.ariaDisabled === "true") return;
   close();
   const { agent, provider, model } = option.dataset;
-  if (option.ariaSelected !== "true") ask(agent ? { type: "set_agent", agent } : { type: "set_model", provider, model });
+  if (option.ariaSelected !== "true")
+    ask(agent ? { type: "set_agent", agent } : { type: "set_model", provider, model });
 }
 
 /** Sends a changed effort or thinking budget; a refused one goes back to what holds. */
-async function setReasoning(select) {
+async function setReasoning(select, ask) {
   const value = select.name === "thinking_budget" ? Number(select.value) : select.value;
   if ((await ask({ type: "configure", [select.name]: value })) === null) select.value = select.dataset.sent;
   else select.dataset.sent = value;

@@ -10,7 +10,9 @@ import { localise } from "../ui/time.js";
 const WAIT = 120;
 const template = document.getElementById("palette-template");
 const dialog = copyOf("palette-template");
-const [input, list, none, said] = ["#palette-input", "#palette-list", ".palette-none", "#palette-said"].map((name) => dialog.querySelector(name));
+const [input, list, none, said] = ["#palette-input", "#palette-list", ".palette-none", "#palette-said"].map((name) =>
+  dialog.querySelector(name),
+);
 const found = make("div", { role: "presentation" }); // what the server found, below the actions
 const options = new Options(input, all, act, { keys: PAGES });
 let asking = null;
@@ -39,7 +41,9 @@ function changed(wait) {
 function drawActions() {
   const terms = input.value.trim().toLocaleLowerCase().split(/\s+/).filter(Boolean);
   const fits = ({ label, words: more }) => terms.every((term) => `${label} ${more}`.toLocaleLowerCase().includes(term));
-  const fitting = offered().filter((deed) => deed.id !== "search" && fits(deed)).map(drawAction);
+  const fitting = offered()
+    .filter((deed) => deed.id !== "search" && fits(deed))
+    .map(drawAction);
   // With nothing typed one wants to go somewhere: sessions come first.
   const actions = fitting.length ? [group(words.everythingElse, fitting)] : [];
   list.replaceChildren(...(terms.length ? [...actions, found] : [found, ...actions]));

@@ -14,7 +14,12 @@ export function open(button) {
   side ??= build();
   opener = button;
   const code = button.closest(".code").querySelector("pre").textContent;
-  const frame = make("iframe", { title: side.querySelector("h2").textContent, sandbox: "allow-scripts", referrerPolicy: "no-referrer", src: ADDRESS });
+  const frame = make("iframe", {
+    title: side.querySelector("h2").textContent,
+    sandbox: "allow-scripts",
+    referrerPolicy: "no-referrer",
+    src: ADDRESS,
+  });
   frame.addEventListener("load", () => frame.contentWindow.postMessage(code, "*"), { once: true });
   side.querySelector("iframe")?.remove();
   side.append(frame);

@@ -15,7 +15,10 @@ export async function open(address) {
   if (html === null || document.querySelector("dialog:modal")) return null;
   const dialog = parse(html).firstElementChild;
   dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
-  dialog.querySelector("[download]")?.closest(".dialog-body").addEventListener("click", ({ target }) => target.closest("[download]") && dialog.close());
+  dialog
+    .querySelector("[download]")
+    ?.closest(".dialog-body")
+    .addEventListener("click", ({ target }) => target.closest("[download]") && dialog.close());
   answerOf(dialog);
   return dialog;
 }
@@ -27,6 +30,22 @@ const openImport = async () => (await late(() => import("./import.js")))?.open()
 
 export function connect() {
   on("import", openImport);
-  if (main.dataset.session) offer({ id: "export", label: words.exportSession, icon: "download", words: "JSON Markdown", slash: "export", run: openExport });
-  offer({ id: "import", label: words.importSessions, icon: "upload", words: "ChatGPT Claude JSON ZIP", slash: "import", run: openImport, can: () => document.getElementById("rail-new") !== null });
+  if (main.dataset.session)
+    offer({
+      id: "export",
+      label: words.exportSession,
+      icon: "download",
+      words: "JSON Markdown",
+      slash: "export",
+      run: openExport,
+    });
+  offer({
+    id: "import",
+    label: words.importSessions,
+    icon: "upload",
+    words: "ChatGPT Claude JSON ZIP",
+    slash: "import",
+    run: openImport,
+    can: () => document.getElementById("rail-new") !== null,
+  });
 }

@@ -10,6 +10,7 @@ import { field } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
 import { openBox, openMenu, place, unlessOvertaken } from "../ui/popover.js";
+import { connectChoice } from "./choice.js";
 
 // A session that is archived: its owner can bring it back where the composer was.
 
@@ -58,7 +59,12 @@ function openUsage(button) {
   const box = openBox(button, { className: "usage", label: words.usage });
   const known = document.querySelector("#figures [data-total]").dataset;
   if (!box) return;
-  box.append(make("h2", { textContent: words.usage }), ...context(known), line(fill(words.usageTotal, { total: number(known.total) })), wayToContext());
+  box.append(
+    make("h2", { textContent: words.usage }),
+    ...context(known),
+    line(fill(words.usageTotal, { total: number(known.total) })),
+    wayToContext(),
+  );
   place();
   box.focus({ preventScroll: true });
 }
@@ -66,7 +72,14 @@ function openUsage(button) {
 function context({ used, window, percent }) {
   if (!used) return [line(words.usageNone)];
   if (!window) return [line(fill(words.usageNoWindow, { used: number(used) }))];
-  const meter = make("meter", { max: 100, high: 80, low: 50, optimum: 0, value: Number(percent), ariaLabel: words.usage });
+  const meter = make("meter", {
+    max: 100,
+    high: 80,
+    low: 50,
+    optimum: 0,
+    value: Number(percent),
+    ariaLabel: words.usage,
+  });
   return [meter, line(fill(words.usageContext, { used: number(used), window: number(window) }))];
 }
 
@@ -100,16 +113,7 @@ async function rename(title) {
   at("rename").click();
 }
 
-/** Offers what the picker offers, one kind of it by its name behind a "/". */
-function offerChoice(id, label, icon) {
-  const named = () => late(() => import("../dialogs/model_picker.js"));
-  const choices = async () => (await named())?.choices(id) ?? [];
-  const run = async (name) => (name ? ((await named())?.choose(id, name) ?? false) : at("model").click());
-  offer({ id, label, icon, slash: id, run, choices });
-}
-
 function connectHeader() {
-  on("model", async (button) => (await unlessOvertaken(late(() => import("../dialogs/model_picker.js"))))?.openPicker(button));
   on("choose-model", () => at("model").click());
   on("usage", openUsage);
   on("more", (button) => openMenu(button, GROUPS.map(itemsOf), { label: words.more }));
@@ -117,12 +121,15 @@ function connectHeader() {
   if (canEdit) {
     offer({ id: "rename", label: words.rename, icon: "pencil", slash: "rename", run: rename });
   }
-  if (canEdit && !isGuest) {
-    offerChoice("model", words.chooseModel, "cpu");
-    if (page.querySelector("[data-part=agent] bdi")) offerChoice("agent", words.chooseAgent, "bot");
-  }
+  if (canEdit && !isGuest) connectChoice(ask);
   offer({ id: "usage", label: words.usage, icon: "gauge", words: words.tokens, run: () => openUsage(figures()) });
-  offer({ id: "share", label: at("share-title").textContent, icon: "users", slash: "share", run: () => document.querySelector(".share-button").click() });
+  offer({
+    id: "share",
+    label: at("share-title").textContent,
+    icon: "users",
+    slash: "share",
+    run: () => document.querySelector(".share-button").click(),
+  });
   offer({ id: "copy-link", label: words.copyLink, icon: "link", run: () => copyLink(location.href.split("#")[0]) });
   offerAccount();
 }

@@ -25,7 +25,15 @@ async function showRemoved() {
 
 function connectPast() {
   on("history", (button) => showHistory(button.dataset.of ?? button.closest("article").id));
-  offer({ id: "removed", label: words.removedMessages, words: words.removedWords, icon: "archive-restore", slash: "removed", run: showRemoved, can: () => canEdit });
+  offer({
+    id: "removed",
+    label: words.removedMessages,
+    words: words.removedWords,
+    icon: "archive-restore",
+    slash: "removed",
+    run: showRemoved,
+    can: () => canEdit,
+  });
 }
 
 // A copy of the whole session to go on with in another way; from a message its own menu does it.
@@ -37,7 +45,14 @@ function last() {
 }
 
 function connectForking() {
-  offer({ id: "fork", label: words.forkSession, icon: "git-fork", slash: "fork", run: () => fork(last()), can: () => !isGuest && last() !== null });
+  offer({
+    id: "fork",
+    label: words.forkSession,
+    icon: "git-fork",
+    slash: "fork",
+    run: () => fork(last()),
+    can: () => !isGuest && last() !== null,
+  });
 }
 
 const isText = (message) => message.matches(".user, .assistant");
@@ -48,23 +63,94 @@ const FOR_ALL = ["copy", "source", "link", "fork", "history", "details"];
 // {name, label, icon, key, can, run}, in the groups of the menu; those without a key are in the menu only. What has a
 // `stopping` label as well is never done while the agent works: the menu, which says so, stops it first. `keyIs` limits
 // for which messages a key is.
-const GROUPS = [[
-  { name: "copy", label: () => words.actionCopy, icon: "copy", key: "c", can: () => true, run: copy },
-  { name: "select", label: () => words.actionSelect, icon: "text-select", can: () => TOUCH.matches, run: select },
-  { name: "source", label: labelOfSource, icon: "code", key: "s", can: (message) => !message.matches(".error, .tool_group"), run: toggleSource },
-  { name: "link", label: () => words.actionLink, icon: "link", key: "l", can: () => true, run: copyLink },
-], [
-  { name: "edit", label: (message) => (!message || mayEdit(message) ? words.actionEdit : words.actionSuggest), icon: "pencil", key: "e", can: (message) => mayChange(message) && isText(message), run: edit },
-  { name: "retry", label: (message) => (message ? words.actionRetry : words.lastRetry), stopping: () => words.stopAndRetry, icon: "rotate-ccw", key: "r", keyIs: (message) => message === lastMessage(), can: mayChange, run: (message, _anchor, how) => retry(message, how) },
-  { name: "run-tools", label: () => words.actionRunTools, stopping: () => words.stopAndRunTools, icon: "play", can: (message) => mayChange(message) && message.matches(".tool_group"), run: (message, _anchor, how) => runTools(message, how) },
-  { name: "fork", label: () => words.actionFork, icon: "git-fork", key: "f", can: (message) => !isGuest && isOver(message), run: fork },
-  { name: "exclude", label: () => words.actionExclude, icon: "eye-off", key: "x", can: (message) => mayChange(message) && !message.matches(".error") && !isExcluded(message), run: (message) => asked({ type: "exclude", id: message.id }) },
-  { name: "include", label: () => words.actionInclude, icon: "eye", key: "x", can: (message) => mayChange(message) && isExcluded(message), run: (message) => asked({ type: "include", id: message.id }) },
-], [
-  { name: "history", label: () => words.actionHistory, icon: "history", key: "h", can: isOver, run: ({ id }) => showHistory(id) },
-  { name: "details", label: () => words.actionDetails, icon: "info", key: "d", can: () => true, run: showDetails },
-  { name: "delete", label: () => words.actionDelete, stopping: () => words.stopAndDelete, icon: "trash-2", key: "Delete", danger: true, can: (message) => mayChange(message) && mayEdit(message), run: remove },
-]];
+const GROUPS = [
+  [
+    { name: "copy", label: () => words.actionCopy, icon: "copy", key: "c", can: () => true, run: copy },
+    { name: "select", label: () => words.actionSelect, icon: "text-select", can: () => TOUCH.matches, run: select },
+    {
+      name: "source",
+      label: labelOfSource,
+      icon: "code",
+      key: "s",
+      can: (message) => !message.matches(".error, .tool_group"),
+      run: toggleSource,
+    },
+    { name: "link", label: () => words.actionLink, icon: "link", key: "l", can: () => true, run: copyLink },
+  ],
+  [
+    {
+      name: "edit",
+      label: (message) => (!message || mayEdit(message) ? words.actionEdit : words.actionSuggest),
+      icon: "pencil",
+      key: "e",
+      can: (message) => mayChange(message) && isText(message),
+      run: edit,
+    },
+    {
+      name: "retry",
+      label: (message) => (message ? words.actionRetry : words.lastRetry),
+      stopping: () => words.stopAndRetry,
+      icon: "rotate-ccw",
+      key: "r",
+      keyIs: (message) => message === lastMessage(),
+      can: mayChange,
+      run: (message, _anchor, how) => retry(message, how),
+    },
+    {
+      name: "run-tools",
+      label: () => words.actionRunTools,
+      stopping: () => words.stopAndRunTools,
+      icon: "play",
+      can: (message) => mayChange(message) && message.matches(".tool_group"),
+      run: (message, _anchor, how) => runTools(message, how),
+    },
+    {
+      name: "fork",
+      label: () => words.actionFork,
+      icon: "git-fork",
+      key: "f",
+      can: (message) => !isGuest && isOver(message),
+      run: fork,
+    },
+    {
+      name: "exclude",
+      label: () => words.actionExclude,
+      icon: "eye-off",
+      key: "x",
+      can: (message) => mayChange(message) && !message.matches(".error") && !isExcluded(message),
+      run: (message) => asked({ type: "exclude", id: message.id }),
+    },
+    {
+      name: "include",
+      label: () => words.actionInclude,
+      icon: "eye",
+      key: "x",
+      can: (message) => mayChange(message) && isExcluded(message),
+      run: (message) => asked({ type: "include", id: message.id }),
+    },
+  ],
+  [
+    {
+      name: "history",
+      label: () => words.actionHistory,
+      icon: "history",
+      key: "h",
+      can: isOver,
+      run: ({ id }) => showHistory(id),
+    },
+    { name: "details", label: () => words.actionDetails, icon: "info", key: "d", can: () => true, run: showDetails },
+    {
+      name: "delete",
+      label: () => words.actionDelete,
+      stopping: () => words.stopAndDelete,
+      icon: "trash-2",
+      key: "Delete",
+      danger: true,
+      can: (message) => mayChange(message) && mayEdit(message),
+      run: remove,
+    },
+  ],
+];
 const ACTIONS = GROUPS.flat();
 
 /** The actions that make sense for a message now. */
@@ -72,7 +158,9 @@ export const actionsFor = (message) => ACTIONS.filter((action) => action.can(mes
 
 /** What keys do with the message that has the focus: {label, keys}. */
 export function keysOfMessages() {
-  const known = ACTIONS.filter(({ key, name }) => key && (canEdit || FOR_ALL.includes(name)) && !(isGuest && name === "fork"));
+  const known = ACTIONS.filter(
+    ({ key, name }) => key && (canEdit || FOR_ALL.includes(name)) && !(isGuest && name === "fork"),
+  );
   return known.map(({ label, key }) => ({ label: label(), keys: shown(key) }));
 }
 
@@ -87,13 +175,15 @@ export function act(message, wanted, anchor = message) {
 /** Opens the menu of a message beside an element; `byPress`: by a finger that must not press what comes up under it. */
 export function openFor(message, anchor, { byPress = false } = {}) {
   if (byPress) swallowClick();
-  const groups = GROUPS.map((group) => group.filter((action) => action.can(message)).map((action) => itemOf(action, message, anchor)));
+  const groups = GROUPS.map((group) =>
+    group.filter((action) => action.can(message)).map((action) => itemOf(action, message, anchor)),
+  );
   openMenu(anchor, groups, { label: words.actions });
 }
 
 function itemOf(action, message, anchor) {
   const { icon, danger } = action;
-  const key = (action.keyIs?.(message) ?? true) ? action.key ?? "" : "";
+  const key = (action.keyIs?.(message) ?? true) ? (action.key ?? "") : "";
   const stops = action.stopping && page.dataset.status !== "idle";
   const label = stops ? action.stopping() : action.label(message);
   return { label, icon, danger, keys: shown(key), run: () => action.run(message, anchor, stops ? stopFirst : insist) };

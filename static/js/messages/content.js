@@ -99,7 +99,9 @@ const bodyOf = (element) => element.closest("[data-body]");
 
 /** The footnote of a reference, or the first reference to a footnote: in the same message, with the same number. */
 function partner(button, kind) {
-  return [...(bodyOf(button)?.querySelectorAll(kind) ?? [])].find(({ textContent }) => textContent === button.textContent);
+  return [...(bodyOf(button)?.querySelectorAll(kind) ?? [])].find(
+    ({ textContent }) => textContent === button.textContent,
+  );
 }
 
 function go(target) {
@@ -112,7 +114,10 @@ function go(target) {
 const quoted = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
 
 function save(text, name) {
-  const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" })), download: name });
+  const link = make("a", {
+    href: URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" })),
+    download: name,
+  });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), KEPT_MS);
 }

@@ -20,7 +20,10 @@ export async function show(message, anchor) {
   if (html === undefined || !message.isConnected) return;
   if (html === null) return notice(words.notLoaded);
   // The toolbar's button may have gone to another message meanwhile.
-  const box = openBox(message.contains(anchor) ? anchor : message, { className: "details", label: words.actionDetails });
+  const box = openBox(message.contains(anchor) ? anchor : message, {
+    className: "details",
+    label: words.actionDetails,
+  });
   if (!box) return;
   settle();
   box.append(parse(html));
@@ -37,7 +40,14 @@ export async function toggleSource(message) {
   if (text === null) return notice(words.notLoaded);
   settle();
   if (message.querySelector(":scope > .source")) return; // asked for twice
-  const properties = { className: "source", data: { own: "" }, tabIndex: 0, dir: "auto", ariaLabel: words.actionSource, role: "group" };
+  const properties = {
+    className: "source",
+    data: { own: "" },
+    tabIndex: 0,
+    dir: "auto",
+    ariaLabel: words.actionSource,
+    role: "group",
+  };
   message.append(make("pre", properties, text));
 }
 
@@ -89,7 +99,8 @@ function mark(message, isOpen) {
 function decide(type, done) {
   return (button) => {
     const revision = Number(button.closest(".suggestions").dataset.revision);
-    const command = type === "accept_suggestion" ? { type, id: button.dataset.id, revision } : { type, id: button.dataset.id };
+    const command =
+      type === "accept_suggestion" ? { type, id: button.dataset.id, revision } : { type, id: button.dataset.id };
     return insist(async () => {
       await live.request(command);
       toast(done());
@@ -98,6 +109,12 @@ function decide(type, done) {
 }
 
 export function connect() {
-  on("accept-suggestion", decide("accept_suggestion", () => words.suggestionAccepted));
-  on("dismiss-suggestion", decide("dismiss_suggestion", () => words.suggestionDismissed));
+  on(
+    "accept-suggestion",
+    decide("accept_suggestion", () => words.suggestionAccepted),
+  );
+  on(
+    "dismiss-suggestion",
+    decide("dismiss_suggestion", () => words.suggestionDismissed),
+  );
 }

@@ -34,7 +34,8 @@ function look() {
   }
 }
 
-const codeOf = (block) => (block.querySelector("[data-action=show-diagram]") ? block.querySelector("pre").textContent : null);
+const codeOf = (block) =>
+  block.querySelector("[data-action=show-diagram]") ? block.querySelector("pre").textContent : null;
 
 function approached(entries) {
   for (const { isIntersecting, target } of entries) {
@@ -46,7 +47,14 @@ function approached(entries) {
 
 function open(block) {
   const title = document.getElementById("w-diagram").textContent;
-  const frame = make("iframe", { className: "diagram", data: { own: "" }, title, sandbox: "allow-scripts", referrerPolicy: "no-referrer", src: ADDRESS });
+  const frame = make("iframe", {
+    className: "diagram",
+    data: { own: "" },
+    title,
+    sandbox: "allow-scripts",
+    referrerPolicy: "no-referrer",
+    src: ADDRESS,
+  });
   drawings.set(block, { frame, code: codeOf(block) });
   frame.addEventListener("load", () => send(drawings.get(block)));
   block.append(frame);
@@ -75,7 +83,13 @@ function heard({ source, data }) {
   const [block] = [...drawings].find(([, { frame }]) => frame.contentWindow === source) ?? [];
   if (!block || typeof data !== "object" || data === null) return;
   if (Number.isFinite(data.height)) grow(block, data.height);
-  else fail(block, data.missing ? words.diagramNotLoaded : fill(words.diagramFailed, { error: String(data.error).slice(0, LONGEST_ERROR) }));
+  else
+    fail(
+      block,
+      data.missing
+        ? words.diagramNotLoaded
+        : fill(words.diagramFailed, { error: String(data.error).slice(0, LONGEST_ERROR) }),
+    );
 }
 
 function grow(block, height) {
@@ -95,5 +109,6 @@ function fail(block, reason) {
 
 function show(block, what) {
   block.dataset.shows = what;
-  for (const button of block.querySelectorAll(".show")) button.ariaPressed = String(button.dataset.action === `show-${what}`);
+  for (const button of block.querySelectorAll(".show"))
+    button.ariaPressed = String(button.dataset.action === `show-${what}`);
 }

@@ -35,7 +35,8 @@ class Edit {
       form.querySelector("[data-name=save]").textContent = words.suggestionSend;
       form.querySelector("label > span").textContent = words.actionSuggest;
     }
-    for (const button of form.querySelectorAll("[data-for]")) button.hidden = !message.matches(button.dataset.for) || (this.isSuggestion && button.dataset.name === "again");
+    for (const button of form.querySelectorAll("[data-for]"))
+      button.hidden = !message.matches(button.dataset.for) || (this.isSuggestion && button.dataset.name === "again");
     if (!this.isSuggestion && message === lastMessage(".user") && message.matches(".mine")) this.#preferAnswer();
     form.addEventListener("submit", (event) => this.#submit(event));
     form.addEventListener("click", ({ target }) => target.closest("[data-name=cancel]") && this.#cancel());
@@ -88,7 +89,11 @@ class Edit {
   /** Asks what goes before anything is saved: how many messages may, "fork" for a fork instead, null for nothing. */
   #askToRetry(submitter) {
     const redo = async () => this.form.requestSubmit(submitter);
-    return insist(() => askToRetry(this.message.id), { label: words.stopAndRetry, redo, about: `edit:${this.message.id}` });
+    return insist(() => askToRetry(this.message.id), {
+      label: words.stopAndRetry,
+      redo,
+      about: `edit:${this.message.id}`,
+    });
   }
 
   async #fork(text) {
@@ -106,7 +111,11 @@ class Edit {
     const command = { type, id: this.message.id, text, revision: Number(this.revision) };
     const redo = async () => this.form.requestSubmit(submitter);
     const about = `edit:${this.message.id}`;
-    const done = await insist(() => live.request(command).catch((refusal) => this.#stale(refusal)), { label: words.stopAndSave, redo, about });
+    const done = await insist(() => live.request(command).catch((refusal) => this.#stale(refusal)), {
+      label: words.stopAndSave,
+      redo,
+      about,
+    });
     this.saving = false;
     if (done && this.isSuggestion) toast(words.suggestionSent);
     else if (done) Object.assign(this, { before: text, revision: done.revision });

@@ -72,7 +72,11 @@ function nearest() {
 
 function show() {
   const count = more ? `${ids.length}+` : ids.length;
-  said.textContent = !field.value.trim() ? "" : ids.length ? fill(isThere ? words.found : words.foundElsewhere, { index: at + 1, count }) : words.foundNone;
+  said.textContent = !field.value.trim()
+    ? ""
+    : ids.length
+      ? fill(isThere ? words.found : words.foundElsewhere, { index: at + 1, count })
+      : words.foundNone;
   for (const button of steps) button.disabled = !ids.length;
 }
 
@@ -104,7 +108,8 @@ function into(message) {
   const rect = range?.getBoundingClientRect();
   const log = document.getElementById("log");
   const edge = log.getBoundingClientRect();
-  if (rect?.height && (rect.top < edge.top || rect.bottom > edge.bottom)) log.scrollTop += rect.top - edge.top - edge.height / 3;
+  if (rect?.height && (rect.top < edge.top || rect.bottom > edge.bottom))
+    log.scrollTop += rect.top - edge.top - edge.height / 3;
 }
 
 function mark() {

@@ -26,7 +26,8 @@ export function beyond(id) {
 
 function placeAt(id) {
   let message = id === "older" ? list.firstElementChild : list.lastElementChild;
-  while (message && !message.dataset.sequence) message = id === "older" ? message.nextElementSibling : message.previousElementSibling;
+  while (message && !message.dataset.sequence)
+    message = id === "older" ? message.nextElementSibling : message.previousElementSibling;
   return message ? Number(message.dataset.sequence) : undefined;
 }
 
@@ -90,7 +91,8 @@ export function renew(list, { whole = false } = {}) {
   }
 }
 
-const lineBefore = (element) => (element.previousElementSibling?.className === "day" ? element.previousElementSibling : null);
+const lineBefore = (element) =>
+  element.previousElementSibling?.className === "day" ? element.previousElementSibling : null;
 
 function dropped(line) {
   const before = line.previousElementSibling;
@@ -138,7 +140,8 @@ export function upsert(frame) {
     return null;
   }
   prepare(fresh);
-  if (old && old.parentElement === placeOf(sequence) && old.dataset.sequence === fresh.dataset.sequence) update(old, fresh);
+  if (old && old.parentElement === placeOf(sequence) && old.dataset.sequence === fresh.dataset.sequence)
+    update(old, fresh);
   else insert(fresh, sequence, old);
   if (!old && fresh.matches(".mine")) arrived(fresh);
   const element = document.getElementById(id);
@@ -150,7 +153,10 @@ export function remove(id) {
   const element = document.getElementById(id);
   if (!element) return;
   const after = element.nextElementSibling;
-  const next = list.contains(element) && element.contains(document.activeElement) && (nextMessage(element) ?? nextMessage(element, "previous"));
+  const next =
+    list.contains(element) &&
+    element.contains(document.activeElement) &&
+    (nextMessage(element) ?? nextMessage(element, "previous"));
   element.dispatchEvent(new CustomEvent("gone"));
   element.remove();
   unmark(list);
@@ -183,7 +189,8 @@ export function adopt(elements) {
   for (const element of elements) prepare(element);
   for (const element of elements) arrangeOne(element);
   // Once for each run: at its first call here.
-  for (const element of elements) if (element === elements[0] || !element.previousElementSibling?.matches(".tool_group")) fold(element);
+  for (const element of elements)
+    if (element === elements[0] || !element.previousElementSibling?.matches(".tool_group")) fold(element);
   arrange(elements.at(-1)?.nextElementSibling);
 }
 
@@ -259,7 +266,9 @@ function callsMe(element) {
   if (!me || element.classList.contains("mine")) return false;
   const said = element.querySelector(".plain")?.textContent ?? "";
   // Somebody whose name looks like another's is called by both forms of it: "Ana (ana)" and "Ana".
-  return isCalled(said, me, /^[\p{L}\p{N}_]/u) || isCalled(said, me.replace(/ \([^()]*\)$/, ""), /^([\p{L}\p{N}_]| \()/u);
+  return (
+    isCalled(said, me, /^[\p{L}\p{N}_]/u) || isCalled(said, me.replace(/ \([^()]*\)$/, ""), /^([\p{L}\p{N}_]| \()/u)
+  );
 }
 
 function isCalled(said, name, goesOn) {

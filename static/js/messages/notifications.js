@@ -56,6 +56,8 @@ function tell(words) {
 export function connect() {
   new MutationObserver(turned).observe(page, { attributeFilter: ["data-status"] });
   document.addEventListener("parley:unread", ({ detail }) => showInTab({ unread: detail.count }));
-  live.addEventListener("state", ({ detail: { state } }) => showInTab({ offline: ["offline", "reconnecting", "closed"].includes(state) }));
+  live.addEventListener("state", ({ detail: { state } }) =>
+    showInTab({ offline: ["offline", "reconnecting", "closed"].includes(state) }),
+  );
   showInTab({ working: began !== null });
 }

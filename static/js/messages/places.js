@@ -13,7 +13,8 @@ function go(way) {
 }
 
 /** A date as the browser's date field writes it, in the reader's zone: 2026-02-28. */
-const localDay = (date) => [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
+const localDay = (date) =>
+  [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
 
 function connectJump() {
   on("jump", (button) => {
@@ -65,7 +66,11 @@ function bring(message) {
 
 function flash(message) {
   const accent = getComputedStyle(message).getPropertyValue("--accent-soft");
-  const ground = [{ backgroundColor: accent, borderRadius: "10px" }, { backgroundColor: accent, offset: 0.6 }, { backgroundColor: "transparent" }];
+  const ground = [
+    { backgroundColor: accent, borderRadius: "10px" },
+    { backgroundColor: accent, offset: 0.6 },
+    { backgroundColor: "transparent" },
+  ];
   message.animate(ground, { duration: 2400, easing: "ease-out" });
 }
 

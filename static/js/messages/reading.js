@@ -37,7 +37,9 @@ function heard({ detail: frame }) {
 function isSaid({ op, sequence, html = "" }) {
   if (op !== "message" || sequence === null) return false;
   const [tag] = html.match(/<article class="message (user|assistant|error)[^>]*>/) ?? [""];
-  return tag !== "" && !tag.includes('data-status="streaming"') && !tag.includes(`data-user-id="${page.dataset.viewerId}"`);
+  return (
+    tag !== "" && !tag.includes('data-status="streaming"') && !tag.includes(`data-user-id="${page.dataset.viewerId}"`)
+  );
 }
 
 function tell() {

@@ -39,7 +39,9 @@ function stopped() {
   const life = new AbortController();
   return new Promise((resolve, reject) => {
     live.addEventListener("frame", ({ detail }) => detail.status === "idle" && resolve(), { signal: life.signal });
-    live.addEventListener("state", ({ detail }) => detail.state === "closed" && reject(new Error(words.notDone)), { signal: life.signal });
+    live.addEventListener("state", ({ detail }) => detail.state === "closed" && reject(new Error(words.notDone)), {
+      signal: life.signal,
+    });
     live.request({ type: "cancel" }).then(({ stopping }) => stopping || resolve(), reject);
   }).finally(() => life.abort());
 }

@@ -166,7 +166,9 @@ async function settle(step) {
 /** The message that the reader has at the top. */
 export function firstVisible() {
   const edge = log.getBoundingClientRect().top;
-  return [...list.children].find((message) => message.dataset.sequence && message.getBoundingClientRect().bottom > edge);
+  return [...list.children].find(
+    (message) => message.dataset.sequence && message.getBoundingClientRect().bottom > edge,
+  );
 }
 
 function follow() {
@@ -198,7 +200,11 @@ const lastSequence = () => Number([...list.children].findLast((each) => each.dat
 function count() {
   if (button.hidden) return;
   let added = 0;
-  for (let last = list.lastElementChild; last && !(Number(last.dataset.sequence) <= seen); last = last.previousElementSibling) {
+  for (
+    let last = list.lastElementChild;
+    last && !(Number(last.dataset.sequence) <= seen);
+    last = last.previousElementSibling
+  ) {
     if (last.matches(COUNTED)) added += 1;
   }
   const known = isWhole() ? added : 0;

@@ -32,7 +32,8 @@ class Live extends Socket {
    * What is asked before the page's first connection stands waits for that.
    */
   async request(command) {
-    if (this.state === "connecting") await new Promise((resolve) => this.addEventListener("state", resolve, { once: true }));
+    if (this.state === "connecting")
+      await new Promise((resolve) => this.addEventListener("state", resolve, { once: true }));
     const ref = `#${++this.#number}`;
     if (!this.send({ ...command, ref })) throw refusal("offline", words.notDone);
     return new Promise((resolve, reject) => this.#asked.set(ref, { resolve, reject }));

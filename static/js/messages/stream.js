@@ -46,7 +46,12 @@ export class Streams {
   #snap(frame, body, state) {
     if (frame.from > (state?.blocks ?? 0)) return this.#drop(frame.id);
     place(body, frame.from, frame.blocks);
-    this.#states.set(frame.id, { n: frame.n, rev: frame.rev, blocks: frame.from + frame.blocks.length, tail: frame.tail });
+    this.#states.set(frame.id, {
+      n: frame.n,
+      rev: frame.rev,
+      blocks: frame.from + frame.blocks.length,
+      tail: frame.tail,
+    });
     this.#dirty.add(frame.id);
     return true;
   }

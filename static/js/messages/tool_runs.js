@@ -37,7 +37,9 @@ const isCall = (element) => element?.matches("article.tool_group") ?? false;
 /** A failed call is never folded, nor one with an output of its own, nor the last message: the next one may follow. */
 function isFoldable(call) {
   const [card, next] = call.querySelector(":scope > .column").children;
-  return call !== list.lastElementChild && card.matches(".tool[data-state=done]:not([open])") && !next?.matches(".terminal");
+  return (
+    call !== list.lastElementChild && card.matches(".tool[data-state=done]:not([open])") && !next?.matches(".terminal")
+  );
 }
 
 function say(head, calls, isOpen) {

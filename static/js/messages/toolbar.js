@@ -40,15 +40,73 @@ function connectReader() {
   document.addEventListener("keydown", pageKeys);
   addEventListener("beforeprint", () => (document.querySelector(".top").dataset.printed = fullTime(new Date())));
   const mine = `.user[data-user-id="${page.dataset.viewerId}"]`;
-  offer({ id: "find", label: words.find, icon: "search", keys: "Ctrl+F", slash: "find", run: find, can: () => Boolean(lastMessage()) });
-  offer({ id: "first", label: words.firstGo, icon: "arrow-up", keys: "Ctrl+Home", slash: "first", run: toStart, can: () => Boolean(lastMessage()) });
-  offer({ id: "latest", label: words.latest, icon: "arrow-down", slash: "latest", run: toEnd, can: () => Boolean(lastMessage()) });
-  offer({ id: "go-last", label: words.lastGo, icon: "arrow-up", keys: "Alt+↑", run: goToLast, can: () => Boolean(lastMessage()) });
-  offer({ id: "copy-last", label: words.lastCopy, icon: "copy", slash: "copy", run: () => copy(lastMessage(".assistant")), can: () => Boolean(lastMessage(".assistant")) });
-  offer({ id: "print", label: words.print, icon: "printer", slash: "print", run: () => print(), can: () => Boolean(lastMessage()) });
+  offer({
+    id: "find",
+    label: words.find,
+    icon: "search",
+    keys: "Ctrl+F",
+    slash: "find",
+    run: find,
+    can: () => Boolean(lastMessage()),
+  });
+  offer({
+    id: "first",
+    label: words.firstGo,
+    icon: "arrow-up",
+    keys: "Ctrl+Home",
+    slash: "first",
+    run: toStart,
+    can: () => Boolean(lastMessage()),
+  });
+  offer({
+    id: "latest",
+    label: words.latest,
+    icon: "arrow-down",
+    slash: "latest",
+    run: toEnd,
+    can: () => Boolean(lastMessage()),
+  });
+  offer({
+    id: "go-last",
+    label: words.lastGo,
+    icon: "arrow-up",
+    keys: "Alt+↑",
+    run: goToLast,
+    can: () => Boolean(lastMessage()),
+  });
+  offer({
+    id: "copy-last",
+    label: words.lastCopy,
+    icon: "copy",
+    slash: "copy",
+    run: () => copy(lastMessage(".assistant")),
+    can: () => Boolean(lastMessage(".assistant")),
+  });
+  offer({
+    id: "print",
+    label: words.print,
+    icon: "printer",
+    slash: "print",
+    run: () => print(),
+    can: () => Boolean(lastMessage()),
+  });
   if (!canEdit) return;
-  offer({ id: "edit-last", label: words.lastEdit, icon: "pencil", slash: "edit", run: () => edit(lastMessage(mine)), can: () => Boolean(lastMessage(mine)) });
-  offer({ id: "retry-last", label: words.lastRetry, icon: "rotate-ccw", slash: "retry", run: () => retry(again()), can: () => Boolean(again()) });
+  offer({
+    id: "edit-last",
+    label: words.lastEdit,
+    icon: "pencil",
+    slash: "edit",
+    run: () => edit(lastMessage(mine)),
+    can: () => Boolean(lastMessage(mine)),
+  });
+  offer({
+    id: "retry-last",
+    label: words.lastRetry,
+    icon: "rotate-ccw",
+    slash: "retry",
+    run: () => retry(again()),
+    can: () => Boolean(again()),
+  });
 }
 
 /** The last answer that can be given again. */
@@ -71,14 +129,24 @@ const messageOf = (element) => element.closest?.("#messages > article.message") 
 
 function connectToolbar() {
   status.after(resting);
-  list.addEventListener("pointerover", (event) => event.pointerType === "touch" || isHeld() || isFocused() || show(messageOf(event.target), { byPointer: true }));
+  list.addEventListener(
+    "pointerover",
+    (event) =>
+      event.pointerType === "touch" || isHeld() || isFocused() || show(messageOf(event.target), { byPointer: true }),
+  );
   list.addEventListener("pointermove", moved);
   list.addEventListener("pointerleave", () => isHeld() || isFocused() || hide());
   list.addEventListener("focusin", (event) => show(messageOf(event.target)));
-  list.addEventListener("focusout", (event) => messageOf(event.relatedTarget ?? list) || isHeld() || isFocused() || hide());
+  list.addEventListener(
+    "focusout",
+    (event) => messageOf(event.relatedTarget ?? list) || isHeld() || isFocused() || hide(),
+  );
   log.addEventListener("keydown", keys);
   list.addEventListener("pointerdown", press);
-  list.addEventListener("contextmenu", (event) => event.pointerType === "touch" && !event.target.closest("a") && event.preventDefault());
+  list.addEventListener(
+    "contextmenu",
+    (event) => event.pointerType === "touch" && !event.target.closest("a") && event.preventDefault(),
+  );
   new MutationObserver(rest).observe(list, { childList: true });
   new MutationObserver(rest).observe(page, { attributeFilter: ["data-status"] });
   rest();
@@ -100,7 +168,10 @@ function pressed(bar, button) {
 /** Puts the actions of a message into a bar. */
 function dress(bar, message) {
   const possible = actionsFor(message).filter(({ name }) => QUICK.includes(name));
-  const wanted = [...possible.map((action) => [action.name, action.icon, action.label(message)]), ["more", "ellipsis", words.actionMore]];
+  const wanted = [
+    ...possible.map((action) => [action.name, action.icon, action.label(message)]),
+    ["more", "ellipsis", words.actionMore],
+  ];
   // The last message is a person's and has no answer, as in a fork that ends there.
   const again = bar === resting && message.matches(".user") ? wanted.find(([name]) => name === "retry") : null;
   again?.splice(0, 3, "answer", "play", words.answer);
@@ -124,7 +195,12 @@ function leave(button) {
 function buttonOf([name, image, label]) {
   const isAnswer = name === "answer";
   const className = isAnswer ? "button small" : "icon-button";
-  const button = make("button", { type: "button", className, data: { name }, title: label, ariaLabel: label }, icon(image), isAnswer ? label : "");
+  const button = make(
+    "button",
+    { type: "button", className, data: { name }, title: label, ariaLabel: label },
+    icon(image),
+    isAnswer ? label : "",
+  );
   if (name === "more") button.ariaHasPopup = "menu";
   return button;
 }
@@ -163,7 +239,10 @@ function hide() {
 
 /** Whoever goes by keyboard finds the last message's actions once. */
 function spare(message) {
-  resting.classList.toggle("spare", message !== null && message === lastMessage() && message.matches(":focus-visible, :has(:focus-visible)"));
+  resting.classList.toggle(
+    "spare",
+    message !== null && message === lastMessage() && message.matches(":focus-visible, :has(:focus-visible)"),
+  );
 }
 
 /** The last message has its actions below it, where else the agent's status stands. */
@@ -184,7 +263,8 @@ function keys(event) {
   if (!message && event.target !== log) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   // Letters that are typed at the list go into the composer.
-  if (!message && /^[\p{L}\p{N}]$/u.test(event.key) && !"jk".includes(key)) return document.getElementById("text")?.focus();
+  if (!message && /^[\p{L}\p{N}]$/u.test(event.key) && !"jk".includes(key))
+    return document.getElementById("text")?.focus();
   const way = { j: "next", k: "previous", ArrowDown: "next", ArrowUp: "previous" }[key];
   if (way ? !move(message, way, key.length > 1) : !does(message, key)) return;
   event.preventDefault();
@@ -205,7 +285,9 @@ function move(message, way, byArrow) {
 }
 
 const visible = (edge) =>
-  [...list.children].findLast((each) => each.matches("article.message") && each.getBoundingClientRect().top < edge.bottom - 24) ?? null;
+  [...list.children].findLast(
+    (each) => each.matches("article.message") && each.getBoundingClientRect().top < edge.bottom - 24,
+  ) ?? null;
 
 function does(message, key) {
   if (!message) return false;
@@ -218,7 +300,13 @@ function does(message, key) {
 /** A long press on a phone opens the menu; what has a press of its own keeps it. */
 function press(event) {
   const message = messageOf(event.target);
-  if (event.pointerType !== "touch" || !message || event.target.closest(ITS_OWN) || message.hasAttribute("data-selectable")) return;
+  if (
+    event.pointerType !== "touch" ||
+    !message ||
+    event.target.closest(ITS_OWN) ||
+    message.hasAttribute("data-selectable")
+  )
+    return;
   whenHeld(event, LONG_PRESS, () => {
     navigator.vibrate?.(10);
     openFor(message, message, { byPress: true });

@@ -4,18 +4,50 @@
   const LEAST_SCALE = 0.7; // a diagram that would be smaller scrolls
   // The colours of the page's style sheet, in the form that the library computes with.
   const LIGHT = {
-    background: "#f3f4f8", primaryColor: "#e9ebfd", primaryBorderColor: "#6a72d9", primaryTextColor: "#1f2333",
-    lineColor: "#596079", textColor: "#1f2333", secondaryColor: "#e2f1ea", tertiaryColor: "#f7f1e2",
-    edgeLabelBackground: "#f3f4f8", noteBkgColor: "#fbf3d9", noteTextColor: "#1f2333", noteBorderColor: "#b99a3b",
-    pieStrokeColor: "#f3f4f8", pieOuterStrokeColor: "#f3f4f8", pieOpacity: 1,
-    pie1: "#a9b0f5", pie2: "#8fd0b3", pie3: "#e8c873", pie4: "#ee9fa0", pie5: "#8fc4e8", pie6: "#cfa6e8",
+    background: "#f3f4f8",
+    primaryColor: "#e9ebfd",
+    primaryBorderColor: "#6a72d9",
+    primaryTextColor: "#1f2333",
+    lineColor: "#596079",
+    textColor: "#1f2333",
+    secondaryColor: "#e2f1ea",
+    tertiaryColor: "#f7f1e2",
+    edgeLabelBackground: "#f3f4f8",
+    noteBkgColor: "#fbf3d9",
+    noteTextColor: "#1f2333",
+    noteBorderColor: "#b99a3b",
+    pieStrokeColor: "#f3f4f8",
+    pieOuterStrokeColor: "#f3f4f8",
+    pieOpacity: 1,
+    pie1: "#a9b0f5",
+    pie2: "#8fd0b3",
+    pie3: "#e8c873",
+    pie4: "#ee9fa0",
+    pie5: "#8fc4e8",
+    pie6: "#cfa6e8",
   };
   const DARK = {
-    background: "#14161d", primaryColor: "#2a2f4d", primaryBorderColor: "#8f97f0", primaryTextColor: "#e8eaf2",
-    lineColor: "#a4a9bd", textColor: "#e8eaf2", secondaryColor: "#203a32", tertiaryColor: "#3a3423",
-    edgeLabelBackground: "#14161d", noteBkgColor: "#3a3423", noteTextColor: "#e8eaf2", noteBorderColor: "#a98f45",
-    pieStrokeColor: "#14161d", pieOuterStrokeColor: "#14161d", pieOpacity: 1,
-    pie1: "#5a63c9", pie2: "#2f8463", pie3: "#94762a", pie4: "#a8494c", pie5: "#3a7ba6", pie6: "#7c4fa3",
+    background: "#14161d",
+    primaryColor: "#2a2f4d",
+    primaryBorderColor: "#8f97f0",
+    primaryTextColor: "#e8eaf2",
+    lineColor: "#a4a9bd",
+    textColor: "#e8eaf2",
+    secondaryColor: "#203a32",
+    tertiaryColor: "#3a3423",
+    edgeLabelBackground: "#14161d",
+    noteBkgColor: "#3a3423",
+    noteTextColor: "#e8eaf2",
+    noteBorderColor: "#a98f45",
+    pieStrokeColor: "#14161d",
+    pieOuterStrokeColor: "#14161d",
+    pieOpacity: 1,
+    pie1: "#5a63c9",
+    pie2: "#2f8463",
+    pie3: "#94762a",
+    pie4: "#a8494c",
+    pie5: "#3a7ba6",
+    pie6: "#7c4fa3",
     darkMode: true,
   };
   let wanted = null;
@@ -62,7 +94,11 @@
       try {
         await draw(next);
       } catch (error) {
-        report({ error: String(error?.message ?? error).split("\n")[0].replace(/:$/, "") });
+        report({
+          error: String(error?.message ?? error)
+            .split("\n")[0]
+            .replace(/:$/, ""),
+        });
       }
     }
     drawing = false;

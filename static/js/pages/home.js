@@ -1,14 +1,26 @@
-// The home page: its composer begins a session with what is written, and loses none of it.
+// The home page: its composer begins a session with what is written and attached, and loses none of it.
+import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "../composer/completion.js";
+import {
+  areThere,
+  connectDropping,
+  connectUploads,
+  forgetSession,
+  giveFilesBack,
+  sessionOfFiles,
+  take,
+  tryAgain,
+} from "../composer/uploads.js";
 import * as search from "../dialogs/search.js";
 import * as transfer from "../dialogs/transfer.js";
-import { listening, ring } from "../net/news.js";
+import { choicesOf, connectChoice } from "../header/choice.js";
 import { post } from "../net/http.js";
+import { listening, ring } from "../net/news.js";
 import { keep, kept } from "../net/storage.js";
 import { offerAccount } from "../sidebar/account.js";
 import { showsArchive } from "../sidebar/organise.js";
 import * as rail from "../sidebar/session_list.js";
 import { on, TOUCH } from "../ui/commands.js";
-import { begin, field, sends } from "../ui/field.js";
+import { begin, field, fits, insert, sends, write } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { notice } from "../ui/notice.js";
 import * as shell from "../ui/shell.js";
@@ -17,32 +29,52 @@ import { connectCommon } from "./common.js";
 
 const page = document.getElementById("main");
 const form = document.getElementById("begin");
-const agent = form.elements.agent;
+const [agent, model] = ["agent", "model"].map((name) => form.querySelector(`[name=${name}]`)); // elements.model is the button, too
 const DRAFT = `parley:draft:${page.dataset.viewerId}:new`;
 
 connectCommon();
 transfer.connect();
 
-form.addEventListener("submit", async (event) => {
+form.addEventListener("submit", (event) => {
   event.preventDefault();
-  if (!field.value.trim() || form.ariaBusy === "true") return;
+  if (form.ariaBusy === "true" || commanded(field.value) || !fits(field.value) || !areThere()) return;
+  const files = take();
+  if (field.value.trim() || files.length) send(files);
+});
+
+/** Sends the first message and opens its session; what could not be sent is there again. */
+async function send(files) {
   form.ariaBusy = "true";
   try {
-    const { address } = await post(form.action, new FormData(form), words.notBegun);
+    const { address } = await post(form.action, message(files), words.notBegun);
     keep(DRAFT, "");
     location.assign(address);
   } catch (error) {
     form.ariaBusy = "false";
+    giveFilesBack(files);
+    forgetSession(); // its files, if there are any, still name it
     notice(error.message);
     field.focus();
   }
-});
+}
+
+/** The first file has begun a session already, which is used even when the file was taken away again. */
+function message(files) {
+  const values = new FormData(form);
+  values.set("text", said(field.value));
+  values.set("session", files[0]?.session ?? sessionOfFiles());
+  for (const { id } of files) values.append("attachments", id);
+  return values;
+}
+
 field.addEventListener("keydown", (event) => {
-  if (!sends(event)) return;
+  if (chosen(event)) event.stopPropagation();
+  else if (sends(event)) form.requestSubmit();
+  else return;
   event.preventDefault();
-  form.requestSubmit();
 });
 field.addEventListener("input", () => keep(DRAFT, field.value));
+addEventListener("online", tryAgain);
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
   form.ariaBusy = "false";
@@ -50,17 +82,43 @@ addEventListener("pageshow", (event) => {
 });
 
 on("prompt", (button) => {
-  field.value = button.textContent;
-  keep(DRAFT, field.value);
+  write(button.value);
   form.requestSubmit();
 });
-if (agent.options) agent.addEventListener("change", showAgent);
 
-/** The suggestions, and the model that is meant by no choice, are the agent's. */
-function showAgent() {
-  for (const list of document.querySelectorAll(".home-prompts")) list.hidden = list.dataset.agent !== agent.value;
-  document.getElementById("model-of-agent").textContent = agent.selectedOptions[0].dataset.model || words.defaultModel;
+/** Writes what was chosen into the form: an agent comes with its own model. Nothing of it can be refused yet. */
+function choose(command) {
+  if (command.type === "set_agent") [agent.value, model.value] = [command.agent, ""];
+  else model.value = `${command.provider}/${command.model}`;
+  showChoice();
+  return command;
 }
+
+/** Tells what the form has: on the picker's button, in the picker, and by the suggestions, which are the agent's. */
+function showChoice() {
+  const button = document.getElementById("model");
+  const lists = [...document.querySelectorAll(".home-prompts")];
+  const { title, model: own } = lists.find((list) => list.dataset.agent === agent.value).dataset;
+  for (const list of lists) list.hidden = list.dataset.agent !== agent.value;
+  for (const name of button.querySelectorAll(".agent-now bdi")) name.textContent = title;
+  const [, ...name] = model.value.split("/"); // a model's own name may have slashes
+  button.querySelector(".model-now bdi").textContent = name.join("/") || own || words.defaultModel;
+  button.dataset.address = `${button.dataset.address.split("?")[0]}?${new URLSearchParams({ agent: agent.value, model: model.value })}`;
+}
+
+/** A session that has not begun has no other people: here "@" is for the agent that is to answer. */
+const agentSource = {
+  ...mentionSource,
+  find: async (query) =>
+    (await choicesOf("agent"))
+      .filter(({ label, argument }) => `${label} ${argument}`.toLowerCase().includes(query))
+      .map((choice) => ({ icon: "bot", ...choice })),
+  take({ command }, { from, to }) {
+    insert("", from, to);
+    choose(command);
+    return true;
+  },
+};
 
 /** What the list no longer has is not offered here either; back in the list, it is back here. */
 function followList() {
@@ -73,6 +131,11 @@ function followList() {
 }
 
 begin(field.defaultValue || kept(DRAFT));
+connectChoice(choose);
+showChoice();
+connectUploads();
+connectDropping();
+connectCompletion(commandSource, agentSource);
 rail.connect(listening);
 document.getElementById("rail-list").addEventListener("parley:listed", followList);
 ring();

@@ -19,7 +19,9 @@ async function ask(form) {
   try {
     const { publicKey } = decoded(await optionsOf(form));
     const made = form.dataset.passkey === "create";
-    const credential = await (made ? navigator.credentials.create({ publicKey }) : navigator.credentials.get({ publicKey }));
+    const credential = await (made
+      ? navigator.credentials.create({ publicKey })
+      : navigator.credentials.get({ publicKey }));
     form.elements.credential.value = JSON.stringify(encoded(credential));
     form.submit();
   } catch (error) {
@@ -54,13 +56,20 @@ function show(form, text) {
 function decoded({ publicKey }) {
   const list = (credentials = []) => credentials.map((each) => ({ ...each, id: bytes(each.id) }));
   const { challenge, user, excludeCredentials, allowCredentials, ...rest } = publicKey;
-  const options = { ...rest, challenge: bytes(challenge), allowCredentials: list(allowCredentials), excludeCredentials: list(excludeCredentials) };
+  const options = {
+    ...rest,
+    challenge: bytes(challenge),
+    allowCredentials: list(allowCredentials),
+    excludeCredentials: list(excludeCredentials),
+  };
   return { publicKey: user ? { ...options, user: { ...user, id: bytes(user.id) } } : options };
 }
 
 function encoded(credential) {
   const { response } = credential;
-  const parts = ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"].filter((part) => response[part]);
+  const parts = ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"].filter(
+    (part) => response[part],
+  );
   return {
     id: credential.id,
     rawId: text(credential.rawId),
@@ -71,9 +80,14 @@ function encoded(credential) {
 }
 
 function bytes(base64url) {
-  return Uint8Array.from(atob(base64url.replaceAll("-", "+").replaceAll("_", "/")), (character) => character.charCodeAt(0));
+  return Uint8Array.from(atob(base64url.replaceAll("-", "+").replaceAll("_", "/")), (character) =>
+    character.charCodeAt(0),
+  );
 }
 
 function text(buffer) {
-  return btoa(String.fromCharCode(...new Uint8Array(buffer))).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  return btoa(String.fromCharCode(...new Uint8Array(buffer)))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replace(/=+$/, "");
 }

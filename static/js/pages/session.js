@@ -75,7 +75,8 @@ function overtaken(text) {
 function tellRole() {
   const { session, role } = page.dataset;
   const before = keptInTab(`parley:role:${session}`);
-  if (before && before !== role) toast({ owner: words.nowOwner, editor: words.nowEditor, viewer: words.nowViewer }[role]);
+  if (before && before !== role)
+    toast({ owner: words.nowOwner, editor: words.nowEditor, viewer: words.nowViewer }[role]);
   keepInTab(`parley:role:${session}`, role);
 }
 

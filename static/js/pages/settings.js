@@ -35,7 +35,8 @@ localise(document);
 addEventListener("load", () => setTimeout(() => document.querySelector("[aria-invalid=true]")?.focus()));
 showSection();
 
-for (const upload of document.querySelectorAll("form[data-at-once]")) upload.addEventListener("change", () => upload.requestSubmit());
+for (const upload of document.querySelectorAll("form[data-at-once]"))
+  upload.addEventListener("change", () => upload.requestSubmit());
 
 ready();
 

@@ -20,7 +20,8 @@
     if (theme === "light" || theme === "dark") root.dataset.theme = theme;
     else delete root.dataset.theme;
   };
-  if (root.dataset.preferences) remember(root.dataset.theme ?? ""); // the page of signing in looks the same
+  if (root.dataset.preferences)
+    remember(root.dataset.theme ?? ""); // the page of signing in looks the same
   else show(read());
   addEventListener("storage", (event) => event.key === KEY && show(event.newValue));
   document.addEventListener("parley:theme", ({ detail }) => {

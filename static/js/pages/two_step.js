@@ -7,4 +7,7 @@ toasts.connect();
 localise(document);
 
 const list = document.getElementById("codes");
-if (list) connectCopying(document.getElementById("copy-codes"), list, () => [...list.children].map((item) => item.textContent).join("\n"));
+if (list)
+  connectCopying(document.getElementById("copy-codes"), list, () =>
+    [...list.children].map((item) => item.textContent).join("\n"),
+  );

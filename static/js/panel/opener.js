@@ -25,9 +25,30 @@ const toggle = () => (panel.hidden ? open() : close());
 const openContext = (past = "") => open({ focus: "panel-tab-context", tab: "context", past });
 
 export function connect() {
-  offer({ id: "panel", label: words.panel, words: words.panelWords, icon: "panel-right", keys: "Ctrl+.", slash: "panel", run: toggle });
-  offer({ id: "system-prompt", label: words.systemPrompt, icon: "sparkles", slash: "system", run: () => open({ focus: "prompt", tab: "about" }) });
-  offer({ id: "context", label: words.context, words: words.contextWords, icon: "list-checks", slash: "context", run: () => openContext() });
+  offer({
+    id: "panel",
+    label: words.panel,
+    words: words.panelWords,
+    icon: "panel-right",
+    keys: "Ctrl+.",
+    slash: "panel",
+    run: toggle,
+  });
+  offer({
+    id: "system-prompt",
+    label: words.systemPrompt,
+    icon: "sparkles",
+    slash: "system",
+    run: () => open({ focus: "prompt", tab: "about" }),
+  });
+  offer({
+    id: "context",
+    label: words.context,
+    words: words.contextWords,
+    icon: "list-checks",
+    slash: "context",
+    run: () => openContext(),
+  });
   on("panel", toggle);
   on("panel-close", close);
   on("panel-tab", ({ dataset }) => open({ focus: `panel-tab-${dataset.tab}`, tab: dataset.tab }));

@@ -91,7 +91,9 @@ function show(html) {
 
 /** Marks who is here now, by what the header knows of it. Returns whether all of them are in the list. */
 function showPresent() {
-  const present = new Set([...document.querySelectorAll("#presence li [data-person]")].map((face) => face.dataset.person));
+  const present = new Set(
+    [...document.querySelectorAll("#presence li [data-person]")].map((face) => face.dataset.person),
+  );
   present.add(page.dataset.viewerId);
   for (const member of body.querySelectorAll("[data-member]")) {
     member.toggleAttribute("data-here", present.delete(member.dataset.member));
@@ -110,7 +112,8 @@ export function connect() {
     if (panel.hidden) return;
     if (showsContext()) context.stir(detail.op);
     else if (detail.op === "presence") setTimeout(follow);
-    else if (detail.op === "session" || detail.op === "synced" || (detail.op === "status" && detail.status === "idle")) refresh();
+    else if (detail.op === "session" || detail.op === "synced" || (detail.op === "status" && detail.status === "idle"))
+      refresh();
   });
   PHONE.addEventListener("change", isolate);
   rove(panel.querySelector("[role=tablist]"), "[role=tab]", { keys: sideways(panel), go: (tab) => tab.click() });

@@ -6,7 +6,11 @@ import { keep } from "../ui/preferences.js";
 import { toast } from "../ui/toast.js";
 import { signOut } from "./sign_out.js";
 
-const THEMES = [["", "monitor", words.themeSystem], ["light", "sun", words.themeLight], ["dark", "moon", words.themeDark]];
+const THEMES = [
+  ["", "monitor", words.themeSystem],
+  ["light", "sun", words.themeLight],
+  ["dark", "moon", words.themeDark],
+];
 // What the menu has below the themes, of what is offered on this page.
 const GROUPS = [["archived", "import"], ["keys", "admin"], ["sign-out"]];
 const root = document.documentElement;
@@ -23,9 +27,22 @@ async function chooseTheme(theme) {
 /** Offers what is about the account and not about the session. */
 export function offerAccount() {
   const { settings, admin } = document.getElementById("account").dataset;
-  offer({ id: "settings", label: words.settings, icon: "settings", slash: "settings", run: () => location.assign(settings) });
+  offer({
+    id: "settings",
+    label: words.settings,
+    icon: "settings",
+    slash: "settings",
+    run: () => location.assign(settings),
+  });
   for (const [value, icon, label] of THEMES) {
-    offer({ id: `theme-${value || "system"}`, label, icon, words: words.theme, can: () => present() !== value, run: () => chooseTheme(value) });
+    offer({
+      id: `theme-${value || "system"}`,
+      label,
+      icon,
+      words: words.theme,
+      can: () => present() !== value,
+      run: () => chooseTheme(value),
+    });
   }
   if (admin) offer({ id: "admin", label: words.admin, icon: "shield", run: () => location.assign(admin) });
   offer({ id: "sign-out", label: words.signOut, icon: "log-out", run: signOut });
@@ -33,7 +50,12 @@ export function offerAccount() {
 
 export function connect() {
   on("account", (button) => {
-    const themes = THEMES.map(([value, icon, label]) => ({ label, icon, checked: present() === value, run: () => chooseTheme(value) }));
+    const themes = THEMES.map(([value, icon, label]) => ({
+      label,
+      icon,
+      checked: present() === value,
+      run: () => chooseTheme(value),
+    }));
     const [first, ...rest] = [["settings"], ...GROUPS].map(itemsOf);
     openMenu(button, [first, themes, ...rest], { label: words.account });
   });

@@ -72,7 +72,8 @@ async function morph(text) {
   localise(list);
   list.scrollTop = top;
   place();
-  if (focused && document.activeElement === document.body) (document.getElementById(focused) ?? list).focus({ preventScroll: true });
+  if (focused && document.activeElement === document.body)
+    (document.getElementById(focused) ?? list).focus({ preventScroll: true });
   const faces = document.getElementById("rail-faces");
   if (faces) know(JSON.parse(faces.dataset.faces));
   list.dispatchEvent(new Event("parley:listed"));
@@ -85,7 +86,11 @@ const HANDED_OVER = "parley:done";
 /** Does a deed (chat/services/sessions/actions.py has them) with sessions, by their ids. */
 export async function organise(deed, ids, { final = false } = {}) {
   try {
-    const done = await post(list.dataset.organise, [["action", deed], ...ids.map((id) => ["session", id])], words.notDone);
+    const done = await post(
+      list.dataset.organise,
+      [["action", deed], ...ids.map((id) => ["session", id])],
+      words.notDone,
+    );
     if (GOES.includes(deed) && done.ids.includes(list.dataset.current)) return goHome(done);
     tell(final ? { ...done, undo: "" } : done);
   } catch (error) {

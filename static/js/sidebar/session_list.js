@@ -38,7 +38,9 @@ function items(row) {
   const archive = yes(row, "archived")
     ? one("restore", "archive-restore", words.unarchive)
     : one("archive", "archive", words.archive);
-  const end = yes(row, "mine") ? one("delete", "trash-2", words.delete, { danger: true }) : one("leave", "door-open", words.leave, { danger: true });
+  const end = yes(row, "mine")
+    ? one("delete", "trash-2", words.delete, { danger: true })
+    : one("leave", "door-open", words.leave, { danger: true });
   const more = [
     { icon: "pencil", label: words.rename, run: () => rename(row) },
     pin,
@@ -103,7 +105,12 @@ function offerDeeds() {
     run: () => organise(pinned ? "unpin" : "pin", [id]),
     can: can(() => true),
   });
-  one("archive", { label: words.archive, icon: "archive", slash: "archive", can: can((now) => yes(now, "mine") && !yes(now, "archived")) });
+  one("archive", {
+    label: words.archive,
+    icon: "archive",
+    slash: "archive",
+    can: can((now) => yes(now, "mine") && !yes(now, "archived")),
+  });
   one("restore", { label: words.unarchive, icon: "archive-restore", can: can((now) => yes(now, "archived")) });
   one("leave", { label: words.leave, icon: "door-open", can: can((now) => !yes(now, "mine")) });
   one("delete", { label: words.delete, icon: "trash-2", can: can((now) => yes(now, "mine")) });
@@ -136,8 +143,22 @@ export function connect(isRung) {
     event.preventDefault();
     if (row.querySelector(".rail-dots").ariaExpanded !== "true") menu(row);
   });
-  offer({ id: "new", label: words.newSession, icon: "square-pen", keys: "Ctrl+Shift+O", slash: "new", run: () => location.assign(list.dataset.home), can: mayBegin });
-  offer({ id: "archived", label: words.archivedSessions, icon: "archive", run: showArchive, can: () => !showsArchive() });
+  offer({
+    id: "new",
+    label: words.newSession,
+    icon: "square-pen",
+    keys: "Ctrl+Shift+O",
+    slash: list.dataset.current ? "new" : "",
+    run: () => location.assign(list.dataset.home),
+    can: mayBegin,
+  });
+  offer({
+    id: "archived",
+    label: words.archivedSessions,
+    icon: "archive",
+    run: showArchive,
+    can: () => !showsArchive(),
+  });
   offerDeeds();
   list.addEventListener("parley:listed", offerDeeds);
   workspaces.connect();

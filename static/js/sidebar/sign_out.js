@@ -22,7 +22,8 @@ const hasUnsent = () => namesIn("localStorage").some((name) => name.startsWith("
 /** Signs out; asks users first who could not sign in again by themselves. */
 export async function signOut() {
   const form = document.getElementById("sign-out");
-  if (form.dataset.wayBack === "yes" || (await answerOf(copyOf("confirm-sign-out"))) === "confirm") form.requestSubmit();
+  if (form.dataset.wayBack === "yes" || (await answerOf(copyOf("confirm-sign-out"))) === "confirm")
+    form.requestSubmit();
 }
 
 export function connect() {

@@ -39,7 +39,13 @@ function draw() {
 function offerWay({ id, name, address }) {
   const there = () => places().find((place) => place.id === id);
   const can = () => there()?.here === false;
-  offer({ id: `workspace-${id}`, label: fill(words.goToWorkspace, { name }), icon: "chevrons-up-down", can, run: () => go({ address }) });
+  offer({
+    id: `workspace-${id}`,
+    label: fill(words.goToWorkspace, { name }),
+    icon: "chevrons-up-down",
+    can,
+    run: () => go({ address }),
+  });
 }
 
 export function connect() {

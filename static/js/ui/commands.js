@@ -8,7 +8,8 @@ const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 export const shown = (keys) => (isMac ? keys.replace("Ctrl+", "⌘").replace("Alt+", "⌥") : keys);
 
 /** Whether Ctrl (⌘) is held, and no other key of its kind but Shift. */
-export const withControl = (event) => (isMac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey) && !event.altKey;
+export const withControl = (event) =>
+  (isMac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey) && !event.altKey;
 
 /** Whether the page waits behind a dialog: keys are not for it then. */
 export const isBehind = () => document.querySelector("dialog:modal") !== null;

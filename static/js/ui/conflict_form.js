@@ -52,7 +52,10 @@ function follow(of, place, field) {
     clearTimeout(due);
     due = setTimeout(async () => {
       const present = await compared(of, field.value);
-      if (present && box.isConnected) box.querySelector(".difference").replaceChildren(...parse(present.html).querySelector(".difference").childNodes);
+      if (present && box.isConnected)
+        box
+          .querySelector(".difference")
+          .replaceChildren(...parse(present.html).querySelector(".difference").childNodes);
     }, PAUSE);
   };
   field.addEventListener("input", write);

@@ -60,7 +60,7 @@ function tell() {
   field.dispatchEvent(new InputEvent("input", { bubbles: true }));
 }
 
-const limit = Number(document.getElementById("composer")?.dataset.limit);
+const limit = Number(field?.form.dataset.limit);
 const figures = new Intl.NumberFormat(document.documentElement.lang);
 
 /** Whether the server takes a text of this length. */
@@ -70,7 +70,10 @@ export const isWithin = (text) => charactersOf(text) <= limit;
 export function fits(text) {
   const isShort = isWithin(text);
   if (isShort) over("limit");
-  else notice(fill(words.tooLong, { count: figures.format(charactersOf(text)), limit: figures.format(limit) }), { about: "limit" });
+  else
+    notice(fill(words.tooLong, { count: figures.format(charactersOf(text)), limit: figures.format(limit) }), {
+      about: "limit",
+    });
   return isShort;
 }
 

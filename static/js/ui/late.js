@@ -37,6 +37,9 @@ function failed({ sourceElement, target, request, response, text }) {
 }
 
 export function connect() {
-  document.addEventListener("htmx:response:error", ({ detail: { ctx } }) => EXPLAINED.includes(ctx.response.status) || failed(ctx));
+  document.addEventListener(
+    "htmx:response:error",
+    ({ detail: { ctx } }) => EXPLAINED.includes(ctx.response.status) || failed(ctx),
+  );
   document.addEventListener("htmx:error", ({ detail: { ctx } }) => ctx && failed(ctx));
 }

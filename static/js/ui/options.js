@@ -10,7 +10,8 @@ export const ENDS = { Home: "first", End: "last" };
 
 /** Left and right, in the direction in which an element is read. */
 export function sideways(element) {
-  const [next, previous] = getComputedStyle(element).direction === "rtl" ? ["ArrowLeft", "ArrowRight"] : ["ArrowRight", "ArrowLeft"];
+  const [next, previous] =
+    getComputedStyle(element).direction === "rtl" ? ["ArrowLeft", "ArrowRight"] : ["ArrowRight", "ArrowLeft"];
   return { [next]: "next", [previous]: "previous" };
 }
 
@@ -101,7 +102,10 @@ export class Options {
   /** Shows what the pointer is over, and takes what is pressed. */
   followPointer(list) {
     const at = ({ target }) => target.closest("[role=option]");
-    list.addEventListener("pointermove", (event) => ![null, this.active].includes(at(event)) && this.show(at(event), { scroll: false }));
+    list.addEventListener(
+      "pointermove",
+      (event) => ![null, this.active].includes(at(event)) && this.show(at(event), { scroll: false }),
+    );
     list.addEventListener("click", (event) => at(event) && this.#take(at(event), event));
   }
 }

@@ -92,7 +92,8 @@ export function whenHeld({ clientX, clientY }, ms, callback, stops = []) {
     callback();
   }, ms);
   life.signal.addEventListener("abort", () => clearTimeout(timer));
-  for (const name of ["pointerup", "pointercancel", "scroll", ...stops]) addEventListener(name, stop, { capture: true, signal: life.signal });
+  for (const name of ["pointerup", "pointercancel", "scroll", ...stops])
+    addEventListener(name, stop, { capture: true, signal: life.signal });
   addEventListener("pointermove", far, { signal: life.signal });
 }
 
@@ -104,7 +105,8 @@ function wayBack() {
   return watcher;
 }
 
-const isOurs = (node) => open.element.contains(node) || (open.anchor.tagName === "BUTTON" && open.anchor.contains(node));
+const isOurs = (node) =>
+  open.element.contains(node) || (open.anchor.tagName === "BUTTON" && open.anchor.contains(node));
 
 /** A press beside it closes it; what stands under a sheet is not pressed by that. */
 function pressed({ target }) {
@@ -142,18 +144,30 @@ export function openMenu(anchor, groups, { label }) {
 
 function draw(item, choice) {
   const role = item.checked === undefined ? { role: "menuitem" } : { role: choice, ariaChecked: String(item.checked) };
-  const button = make("button", { type: "button", tabIndex: -1, className: item.danger ? "menu-item danger" : "menu-item", ...role });
+  const button = make("button", {
+    type: "button",
+    tabIndex: -1,
+    className: item.danger ? "menu-item danger" : "menu-item",
+    ...role,
+  });
   if (item.disabled) button.ariaDisabled = "true";
   const label = make("span", { className: "menu-label", dir: "auto", textContent: item.label ?? "" });
   const keys = make("span", { className: "menu-keys", ariaHidden: "true", textContent: item.keys ?? "" });
-  button.append(icon(item.checked ? "check" : item.icon ?? ""), label, item.unread ? mark(item.unread) : keys);
+  button.append(icon(item.checked ? "check" : (item.icon ?? "")), label, item.unread ? mark(item.unread) : keys);
   button.addEventListener("click", () => item.disabled || choose(item));
-  button.addEventListener("pointermove", ({ pointerType }) => pointerType === "mouse" && button.focus({ preventScroll: true }));
+  button.addEventListener(
+    "pointermove",
+    ({ pointerType }) => pointerType === "mouse" && button.focus({ preventScroll: true }),
+  );
   return button;
 }
 
 function mark(said) {
-  return make("span", { className: "unread", title: said }, make("span", { className: "sr-only", textContent: ` · ${said}` }));
+  return make(
+    "span",
+    { className: "unread", title: said },
+    make("span", { className: "sr-only", textContent: ` · ${said}` }),
+  );
 }
 
 /** The focus goes back first: what is done may take it elsewhere. */

@@ -21,7 +21,10 @@ function send(failed) {
   const choices = waiting;
   waiting = {};
   const sent = post(root.dataset.preferences, choices, failed, { keepalive: true });
-  return sent.then(() => "", (error) => error.message);
+  return sent.then(
+    () => "",
+    (error) => error.message,
+  );
 }
 
 export function connect() {

@@ -30,7 +30,14 @@ async function help() {
 
 export function connect() {
   offer({ id: "keys", label: words.shortcuts, icon: "keyboard", keys: "?", slash: "keys", run: help });
-  if (field) offer({ id: "write", label: words.writeMessage, icon: "message-square", keys: "Shift+Esc", run: () => field.focus() });
+  if (field)
+    offer({
+      id: "write",
+      label: words.writeMessage,
+      icon: "message-square",
+      keys: "Shift+Esc",
+      run: () => field.focus(),
+    });
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || isBehind()) return;
     if (event.key === "?" && !event.target.closest?.(FIELDS)) help();

@@ -18,7 +18,9 @@ function inList(date, now = new Date()) {
   const days = (new Date(now).setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86_400_000;
   if (days < 1.5) return timeOf(date);
   if (days < 7.5) return formatter({ weekday: "short" }).format(date);
-  return formatter(date.getFullYear() === now.getFullYear() ? { day: "numeric", month: "short" } : { year: "numeric" }).format(date);
+  return formatter(
+    date.getFullYear() === now.getFullYear() ? { day: "numeric", month: "short" } : { year: "numeric" },
+  ).format(date);
 }
 
 /** The whole date and time, in words. */

@@ -21,7 +21,9 @@ export function toast(text, { action = null, seconds = action ? DECIDE : LOOK } 
 
 /** What is said again is not said twice. */
 function forget(text) {
-  const said = [...region.children].find((each) => !each.querySelector(".toast-action") && each.querySelector(".toast-text").textContent === text);
+  const said = [...region.children].find(
+    (each) => !each.querySelector(".toast-action") && each.querySelector(".toast-text").textContent === text,
+  );
   if (said) leave(said);
 }
 
@@ -39,7 +41,8 @@ function watch(element, seconds) {
   let timer = 0;
   const go = () => {
     clearTimeout(timer);
-    if (!element.matches(":hover, :focus-within") && !document.hidden) timer = setTimeout(() => leave(element), seconds * 1000);
+    if (!element.matches(":hover, :focus-within") && !document.hidden)
+      timer = setTimeout(() => leave(element), seconds * 1000);
   };
   const hold = () => clearTimeout(timer);
   for (const name of ["pointerenter", "focusin"]) element.addEventListener(name, hold);
@@ -75,17 +78,21 @@ function bringUp() {
 }
 
 export function connect() {
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "F8" && region.lastElementChild) {
-      event.preventDefault();
-      if (!region.contains(document.activeElement)) before = document.activeElement;
-      region.lastElementChild.querySelector("button").focus();
-    } else if (event.key === "Escape" && region.contains(event.target)) {
-      event.stopPropagation();
-      event.preventDefault();
-      leave(event.target.closest(".toast"));
-    }
-  }, true);
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.key === "F8" && region.lastElementChild) {
+        event.preventDefault();
+        if (!region.contains(document.activeElement)) before = document.activeElement;
+        region.lastElementChild.querySelector("button").focus();
+      } else if (event.key === "Escape" && region.contains(event.target)) {
+        event.stopPropagation();
+        event.preventDefault();
+        leave(event.target.closest(".toast"));
+      }
+    },
+    true,
+  );
   // What the server said with the page goes as the others go.
   for (const element of region?.children ?? []) watch(element, LOOK);
 }

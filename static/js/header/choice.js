@@ -1,0 +1,23 @@
+// The button that tells the agent and the model, and opens their picker; the same choice behind "/model" and "/agent".
+import { offer, on } from "../ui/commands.js";
+import { words } from "../ui/i18n.js";
+import { late } from "../ui/late.js";
+import { unlessOvertaken } from "../ui/popover.js";
+
+const picker = () => late(() => import("../dialogs/model_picker.js"));
+
+/** What the picker offers of a kind: choices of a deed, as model_picker.js describes them. */
+export const choicesOf = async (kind) => (await picker())?.choices(kind) ?? [];
+
+/** `ask(command)` does what was chosen; it resolves to null when that was refused. */
+export function connectChoice(ask) {
+  on("model", async (button) => (await unlessOvertaken(picker()))?.openPicker(button, ask));
+  offerChoice("model", words.chooseModel, "cpu", ask);
+  if (document.querySelector("#model .agent-now bdi")) offerChoice("agent", words.chooseAgent, "bot", ask);
+}
+
+function offerChoice(id, label, icon, ask) {
+  const run = async (name) =>
+    name ? ((await picker())?.choose(id, name, ask) ?? false) : document.getElementById("model").click();
+  offer({ id, label, icon, slash: id, run, choices: () => choicesOf(id) });
+}

@@ -1,0 +1,142 @@
+"""Home in a real browser: files, commands and the choice of who answers, before there is a session."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.async_api import Locator, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import reply
+from tests.browser.test_rail import home, row
+from tests.browser.test_uploads import DRAG, NOTES, PASTE, PROGRAM, REFUSED, TABLE, attach, chips
+from tests.wire.server import WireServer
+
+
+def field(person: Person) -> Locator:
+    return person.page.get_by_role("textbox", name="First message")
+
+
+async def test_files_go_with_the_first_message(ana: Person, model: WireServer) -> None:
+    """UI-09, LIVE-04: by button, paste and drop, kept over a reload; the model that is chosen after them answers."""
+    model.script(reply("Seven wells"))
+    await home(ana)
+    await field(ana).fill("What is in it?")
+    await attach(ana, NOTES, TABLE)
+    await expect(chips(ana).locator(".chip-name")).to_have_text(["notes <1>.txt", "table.csv"])
+    await ana.page.evaluate(DRAG.replace('"log"', '"main"'), ["dragenter", "x"])
+    await ana.page.evaluate(DRAG.replace('"log"', '"main"'), ["drop", "Some words"])
+    await field(ana).evaluate(PASTE, {"text": "Line\n" * 2100})
+    await expect(chips(ana).and_(ana.page.locator("[data-state=ready]"))).to_have_count(4)
+    await ana.page.reload()
+    await expect(chips(ana)).to_have_count(4)
+    await expect(field(ana)).to_have_value("What is in it?")
+    await ana.page.get_by_role("button", name="Remove Pasted text.txt").click()
+    await ana.page.get_by_role("button", name="Model:").click()
+    await ana.page.get_by_role("option", name="wire-small").click()
+    await field(ana).press("Enter")
+    await expect(ana.answers.first).to_contain_text("Seven wells")
+    sent = model.requests[0].body
+    assert sent["model"] == "wire-small"
+    assert all(words in str(sent["messages"][-1]) for words in ("Seven wells, one bridge.", "a,b", "Some words"))
+    await expect(row(ana, "What is in it?")).to_have_count(1)
+    await home(ana)
+    await expect(field(ana)).to_have_value("")
+    await expect(chips(ana)).to_have_count(0)
+
+
+async def test_refused_file_begins_nothing(ana: Person, model: WireServer) -> None:
+    """UI-09: it says why, the text stays and waits, and no session is left over; without it the message goes."""
+    model.script(reply("Fine"))
+    await home(ana)
+    sessions = await ana.page.locator(".rail-title").count()
+    await field(ana).fill("Run it")
+    await attach(ana, PROGRAM)
+    await expect(chips(ana).first).to_contain_text("Use images, PDF or text.")
+    await field(ana).press("Enter")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("failed files")
+    await expect(field(ana)).to_have_value("Run it")
+    await ana.page.reload()
+    await expect(ana.page.locator(".rail-title")).to_have_count(sessions)
+    await field(ana).press("Enter")
+    await expect(ana.answers.first).to_contain_text("Fine")
+    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+
+
+async def test_expired_sign_in_loses_nothing(ana: Person) -> None:
+    """LIVE-04: a message leads to signing in, and is there again with its files afterwards."""
+    await home(ana)
+    await field(ana).fill("Half a thought")
+    await attach(ana, NOTES)
+    await expect(chips(ana).and_(ana.page.locator("[data-state=ready]"))).to_have_count(1)
+    cookies = await ana.page.context.cookies()
+    await ana.page.context.clear_cookies(name="parley_session")
+    await field(ana).press("Enter")
+    await ana.page.wait_for_url("**/accounts/sign-in/**")
+    await ana.page.context.add_cookies(cookies)  # type: ignore[arg-type]  # they are what the browser gave
+    await ana.page.goto("/".join(ana.page.url.split("/")[:3]))
+    await expect(field(ana)).to_have_value("Half a thought")
+    await expect(chips(ana).locator(".chip-name")).to_have_text(["notes <1>.txt"])
+    await field(ana).press("Enter")
+    await expect(ana.messages.first).to_contain_text("Half a thought")
+    await expect(ana.messages.first).to_contain_text("notes <1>.txt")
+    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+
+
+async def test_refused_message_gives_everything_back(ana: Person) -> None:
+    """LIVE-04: the files’ session was deleted. Text and choice stay, and a new session begins without them."""
+    await home(ana)
+    await attach(ana, NOTES)
+    await field(ana).fill("Half a thought")
+    await expect(row(ana, "New session")).to_have_count(2)  # and the one that ana came with
+    await ana.page.get_by_role("button", name="Model:").click()
+    await ana.page.get_by_role("option", name="wire-small").click()
+    address = await row(ana, "New session").first.get_by_role("link").get_attribute("href")
+    gone: dict[str, str | float | bool] = {"action": "delete", "session": (address or "").split("/")[2]}
+    token = await ana.page.locator("[name=csrfmiddlewaretoken]").first.input_value()
+    origin = "/".join(ana.page.url.split("/")[:3])
+    headers = {"X-CSRFToken": token, "Accept": "application/json"}
+    await ana.page.request.post(f"{origin}/sessions/organise", form=gone, headers=headers)
+    await field(ana).press("Enter")
+    await expect(ana.page.get_by_role("alert")).not_to_be_empty()
+    await expect(field(ana)).to_have_value("Half a thought")
+    await expect(chips(ana)).to_have_count(1)
+    await expect(ana.page.get_by_role("button", name="Model:")).to_contain_text("wire-small")
+    await ana.page.get_by_role("button", name="Remove notes").click()
+    await field(ana).press("Enter")
+    await expect(ana.messages.first).to_contain_text("Half a thought")
+    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+
+
+async def test_commands_that_need_no_session(ana: Person) -> None:
+    """UI-09: "/" offers what makes sense here, and chooses the model; two slashes send one."""
+    await home(ana)
+    await field(ana).press_sequentially("/")
+    offered = ana.page.get_by_role("listbox", name="Suggestions").get_by_role("option")
+    await expect(offered.locator(".option-label")).to_have_text(
+        ["/model", "/attach", "/keys", "/import", "/search", "/settings"]
+    )
+    await field(ana).press_sequentially("model small")
+    await expect(offered).to_have_count(1)
+    await field(ana).press("Enter")
+    await expect(field(ana)).to_have_value("")
+    await expect(ana.page.get_by_role("button", name="Model:")).to_contain_text("wire-small")
+    await field(ana).fill("//model is a command")
+    await field(ana).press("Enter")
+    await expect(ana.messages.first).to_contain_text("/model is a command")
+    await expect(ana.messages.first).not_to_contain_text("//model")
+    await expect(ana.page.locator("[data-part=model]").first).to_contain_text("wire-small")
+
+
+async def test_suggestion_tells_what_it_sends(ana: Person, model: WireServer) -> None:
+    """UI-11: it has an icon, a heading and its text; the text alone is sent, with the file that is attached."""
+    model.script(reply("Here"))
+    await home(ana)
+    prompt = ana.page.get_by_role("list", name="Suggestions").get_by_role("button").nth(2)
+    await expect(prompt).to_have_accessible_name("Weigh options Compare two options in a table")
+    await expect(prompt.locator(".icon use")).to_have_attribute("href", re.compile("#table$"))
+    await attach(ana, TABLE)
+    await prompt.click()
+    await expect(ana.answers.first).to_contain_text("Here")
+    await expect(ana.messages.first.locator(".plain")).to_have_text("Compare two options in a table")
+    await expect(ana.messages.first).to_contain_text("table.csv")
