@@ -12,6 +12,7 @@ import re
 import shutil
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -38,9 +39,12 @@ SCRIPTS = ("pages/session.js", "pages/home.js", "pages/guest_home.js", "pages/se
 KEPT_VERSIONS = 3
 # Making a version takes seconds; what has been in the making for so long, its process has left behind.
 ABANDONED_SECONDS = 3600.0
-# Above this, the better qualities of Brotli take most of a minute. Such a file is loaded when a message needs it.
+# Scripts and styles of a whole page are larger than this: Brotli's best quality is worth its time.
+WHOLE_PAGE = 100_000
+# Above this, the better qualities take most of a minute. Such a file is loaded when a message needs it.
 LARGE = 500_000
 _CSS_COMMENTS = re.compile(rb"^[ \t]*/\*.*?\*/[ \t]*\n", re.MULTILINE | re.DOTALL)
+_CSS_LINES = re.compile(rb"(?<=[{};,])\s*\n\s*")
 _VERSIONED = re.compile(r"/(v-[0-9a-f]{16})/")
 
 
@@ -133,7 +137,8 @@ class BrotliAndGzip(Compressor):  # type: ignore[misc]  # it ships no types
 
     @staticmethod
     def compress_brotli(data: bytes) -> bytes:
-        compressed: bytes = brotli.compress(data, quality=5 if len(data) > LARGE else 10)
+        quality = 5 if len(data) > LARGE else 11 if len(data) > WHOLE_PAGE else 10
+        compressed: bytes = brotli.compress(data, quality=quality)
         return compressed
 
 
@@ -147,15 +152,17 @@ def _make(folder: Path, files: dict[str, Path]) -> None:
             target = aside / name
             target.parent.mkdir(parents=True, exist_ok=True)
             content = path.read_bytes()
-            target.write_bytes(_CSS_COMMENTS.sub(b"", content) if name.startswith("css/") else content)
+            if name.startswith("css/"):
+                content = _CSS_LINES.sub(b"", _CSS_COMMENTS.sub(b"", content))
+            target.write_bytes(content)
         (aside / styles.ALL).write_bytes(b"".join((aside / name).read_bytes() for name in _sheets(files)))
         for script in SCRIPTS:
             _bundle(aside, script)
-        for path in [path for path in aside.rglob("*") if path.is_file()]:
-            if path.suffix == ".js" and path.relative_to(aside).parts[0].startswith("js"):
-                path.write_text(rjsmin.jsmin(path.read_text(encoding="utf-8")), encoding="utf-8")
-            if compressor.should_compress(path.name):
-                compressor.compress(str(path))
+        for path in aside.glob("js*/**/*.js"):
+            path.write_text(rjsmin.jsmin(path.read_text(encoding="utf-8")), encoding="utf-8")
+        packable = [path for path in aside.rglob("*") if path.is_file() and compressor.should_compress(path.name)]
+        with ThreadPoolExecutor() as pool:  # the compressors let other threads run
+            list(pool.map(compressor.compress, map(str, packable)))
         aside.chmod(0o755)
         aside.rename(folder)
     except OSError:
