@@ -1,27 +1,27 @@
-// Asking the server for something, and to do something.
+// Requests to the server.
 
 const signInAt = () => document.getElementById("main").dataset.signIn;
 
 const token = () => document.querySelector("[name=csrfmiddlewaretoken]").value;
 
-/** Leads to signing in and back here. Drafts are kept: they are there again. */
+/** Goes to the sign-in page, which returns here. Drafts are kept. */
 export function signIn() {
   location.assign(`${signInAt()}?next=${encodeURIComponent(location.pathname)}`);
 }
 
-/** Resolves to what is at an address, as text; to null when it did not come. */
+/** Fetches an address; resolves to its text, or to null if the request failed. */
 export async function textAt(address, options = {}) {
   const answer = await asked(address, options);
   return answer?.ok ? answer.text().catch(() => null) : null;
 }
 
-/** Resolves to what is at an address, as a value; to null when it did not come. */
+/** Fetches an address; resolves to its JSON value, or to null if the request failed. */
 export async function valueAt(address) {
   const answer = await asked(address);
   return answer?.ok ? answer.json().catch(() => null) : null;
 }
 
-/** Posts values; resolves to what the server answers, rejects with an Error that says, to a person, why not. */
+/** Posts values; resolves to the server's answer, rejects with an Error whose message can be shown to the user. */
 export async function post(address, values, failed, options = {}) {
   const headers = { "X-CSRFToken": token(), Accept: "application/json" };
   const answer = await asked(address, { method: "POST", headers, body: new URLSearchParams(values), ...options });
@@ -31,7 +31,7 @@ export async function post(address, values, failed, options = {}) {
   return said;
 }
 
-/** Posts a form; resolves to the status and the JSON of the answer, or to status 0 when there is none. */
+/** Posts a form; resolves to the status and the JSON of the answer, or to status 0 if the request failed. */
 export async function postForm(address, body, signal) {
   const headers = { "X-CSRFToken": token(), Accept: "application/json" };
   const response = await asked(address, { method: "POST", headers, body, signal });
@@ -40,8 +40,8 @@ export async function postForm(address, body, signal) {
 }
 
 /**
- * Sends a form with a file, and returns the request: fetch would not tell how far it is. `progress` is given the bytes that
- * are sent, and all; `answered` the request with its status and JSON.
+ * Sends a form with a file and returns the request: fetch reports no progress. `progress` is called with the bytes that
+ * are sent and their total, `answered` with the request, which has the status and JSON.
  */
 export function sendFile(address, body, { progress, answered, failed }) {
   const request = new XMLHttpRequest();
@@ -56,7 +56,7 @@ export function sendFile(address, body, { progress, answered, failed }) {
   return request;
 }
 
-/** A form with one file, and other values. */
+/** Returns a form with one file and other values. */
 export function formWith(file, name, values = {}) {
   const body = new FormData();
   for (const [key, value] of Object.entries(values)) body.append(key, value);
@@ -64,7 +64,7 @@ export function formWith(file, name, values = {}) {
   return body;
 }
 
-/** The answer, or null where none came. Another page is none; who has been signed out is led to signing in. */
+/** Resolves to the response, or to null: after a network error, a redirect, or a sign-out (which leads to sign-in). */
 async function asked(address, options) {
   const answer = await fetch(address, options).catch(() => null);
   if (!answer?.redirected) return answer;

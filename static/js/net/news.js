@@ -1,10 +1,10 @@
-// For pages that show no session: a socket that says when the list of sessions has news ("parley:rail" on the document).
+// For pages without a session: a socket that reports changes of the session list ("parley:rail" on the document).
 import { Socket } from "./socket.js";
 
-const CALM = { ping: 30_000, first: 1_000, longest: 60_000 }; // the list looks by itself now and then, too
+const CALM = { ping: 30_000, first: 1_000, longest: 60_000 }; // the list also refreshes itself now and then
 
 class News extends Socket {
-  /** Whatever there was meanwhile, also since the page was made. */
+  /** Refreshes the list: it may have changed since the page was rendered or while there was no connection. */
   opened() {
     tell();
   }
@@ -18,7 +18,7 @@ class News extends Socket {
 const socket = new News("/ws/me", CALM);
 const tell = () => document.dispatchEvent(new Event("parley:rail"));
 
-/** Begins to listen, for as long as the page is open and somebody is signed in. */
+/** Connects, for as long as the page is open and the user is signed in. */
 export function ring() {
   socket.connect();
 }

@@ -1,12 +1,12 @@
-// A socket that connects again by itself, and finds out when nobody answers any more.
+// A socket that reconnects by itself and notices when the server no longer answers.
 
 const ANSWER_WITHIN = 10_000;
 const FINAL = { 4401: "signed-out", 4403: "no-access", 4404: "gone" };
 const QUICK = { ping: 20_000, first: 300, longest: 15_000 };
 
 /**
- * Fires "state" (connecting, connected, reconnecting, offline, closed). What comes is given to `received`; `opened` and
- * `released` are called when there is a connection, and when there is none any more.
+ * Fires "state" (connecting, connected, reconnecting, offline, closed). Calls `received` with each frame, `opened` and
+ * `released` when a connection opens and when it is lost.
  */
 export class Socket extends EventTarget {
   state = "connecting";
@@ -17,7 +17,7 @@ export class Socket extends EventTarget {
   #timers = { retry: 0, ping: 0, answer: 0 };
   #isListening = false;
 
-  /** `pace`, in ms: between two pings, before the second try to connect, and before the last ones. */
+  /** `pace` in ms: the time between pings, the delay before the first retry, and the longest delay before a retry. */
   constructor(address, pace = QUICK) {
     super();
     this.#address = location.origin.replace(/^http/, "ws") + address;
@@ -39,22 +39,22 @@ export class Socket extends EventTarget {
     socket.onopen = () => socket === this.#socket && this.#opened();
     socket.onmessage = (event) => socket === this.#socket && this.#heard(JSON.parse(event.data));
     socket.onclose = (event) => socket === this.#socket && this.#closed(event.code);
-    this.#expectAnswer(); // a connection that does not open in time is as good as none
+    this.#expectAnswer(); // a connection that does not open in time counts as lost
   }
 
-  /** Sends a command; false when there is no connection, or it is just ending. */
+  /** Sends a command; returns false if there is no open connection. */
   send(command) {
     if (this.state !== "connected" || this.#socket.readyState !== WebSocket.OPEN) return false;
     this.#socket.send(JSON.stringify(command));
     return true;
   }
 
-  /** The connection has done what it is for: when it is lost the next try comes soon. */
+  /** Resets the delay: the connection has worked, so that the next retry comes soon. */
   proved() {
     this.#tries = 0;
   }
 
-  /** The connection is gone or as good as gone: tries again, more slowly each time, not all pages at once. */
+  /** Reconnects after a lost connection, with growing random delays, so that not all pages come back at once. */
   lost() {
     if (this.state === "closed") return;
     this.#release();

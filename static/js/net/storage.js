@@ -1,6 +1,6 @@
-// What this browser keeps by a name. Where it keeps nothing (full, or forbidden) all of it lasts as long as the page.
+// The browser's storage. Where it is full or forbidden, values last as long as the page.
 
-/** The text that is kept by a name; "" if there is none. */
+/** Returns the text that is stored under a name; "" if there is none. */
 export function kept(name, storage = "localStorage") {
   try {
     return globalThis[storage].getItem(name) ?? "";
@@ -9,17 +9,17 @@ export function kept(name, storage = "localStorage") {
   }
 }
 
-/** Keeps a text; an empty one is forgotten. */
+/** Stores a text; an empty one removes the entry. */
 export function keep(name, text, storage = "localStorage") {
   try {
     if (text) globalThis[storage].setItem(name, text);
     else globalThis[storage].removeItem(name);
   } catch {
-    // the page itself goes on with what it has
+    // the page keeps its value in memory
   }
 }
 
-/** What a text stands for that was kept as JSON; null where it cannot be read. */
+/** Parses JSON from the storage; null if it is invalid. */
 export function parsed(text) {
   try {
     return JSON.parse(text || "null");
@@ -28,8 +28,8 @@ export function parsed(text) {
   }
 }
 
-/** The value that this tab keeps by a name, also when the page is loaded again; null if there is none. */
+/** Returns the value that this tab stores under a name, which survives reloads; null if there is none. */
 export const keptInTab = (name) => parsed(kept(name, "sessionStorage"));
 
-/** Keeps a value for as long as this tab lasts; null is forgotten. */
+/** Stores a value for as long as the tab is open; null removes it. */
 export const keepInTab = (name, value) => keep(name, value === null ? "" : JSON.stringify(value), "sessionStorage");

@@ -1,4 +1,4 @@
-// Copying: code blocks, outputs and links, with a word on whether it worked.
+// Copies code blocks, outputs and links, and shows whether that worked.
 import { on } from "./commands.js";
 import { copyText } from "./copy_text.js";
 import { make } from "./dom.js";
@@ -8,13 +8,13 @@ import { toast } from "./toast.js";
 
 const SHOWN_MS = 2000;
 
-/** Copies the text that belongs to a button, and says so on the button for a moment. */
+/** Copies the text that belongs to a button, and shows the result on the button for a moment. */
 async function copyFor(button) {
   const source = button.closest(".code")?.querySelector("code") ?? document.getElementById(button.dataset.source);
   confirm(button, await copyText(textOf(source), source));
 }
 
-/** Says on a button for a moment whether something was copied. */
+/** Shows on a button for a moment whether copying worked. */
 export function confirm(button, copied) {
   if (button.firstChild) showWords(button, copied);
   else if (copied) showMark(button);
@@ -23,7 +23,7 @@ export function confirm(button, copied) {
   else if (!button.firstChild) notice(words.notCopied);
 }
 
-/** Copies words that stand nowhere on the page; the focus stays where it is. */
+/** Copies text that is not on the page; the focus stays where it is. */
 export async function copyWords(text) {
   const field = make("textarea", { className: "sr-only", value: text });
   const focused = document.activeElement;
@@ -34,12 +34,12 @@ export async function copyWords(text) {
   return copied;
 }
 
-/** Copies an address, and says whether that worked. */
+/** Copies an address, and shows whether that worked. */
 export async function copyLink(address) {
   toast((await copyWords(address)) ? words.linkCopied : words.notCopied);
 }
 
-/** What is hidden behind "show all" is copied too; a terminal's prompt is not. */
+/** Includes what is hidden behind "Show all"; leaves out a terminal's prompt. */
 function textOf(source) {
   if (source.value !== undefined) return source.value;
   const parts = source.querySelectorAll("[data-copy]");

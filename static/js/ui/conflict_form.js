@@ -1,4 +1,4 @@
-// Two people have written in one place: both texts side by side, and a choice; whoever writes may go on first.
+// An edit conflict: both texts side by side, and a choice. The user can finish writing first.
 import { post } from "../net/http.js";
 import { parse } from "./dom.js";
 import { words } from "./i18n.js";
@@ -7,9 +7,9 @@ import { localise } from "./time.js";
 const PAUSE = 400;
 
 /**
- * Shows, in `place`, what has come to stand where somebody writes in `field`. `of` is a message's id, or
- * "system_prompt". `take(present)` is called when they take it, `keep(present)` when theirs is to stand instead;
- * `present` is {current, revision}. Resolves to it once it is shown, or to null where nothing differs or nothing came.
+ * Shows, in `place`, the saved text that conflicts with the one in `field`. `of` is a message's id, or
+ * "system_prompt". `take(present)` is called for "use the saved text", `keep(present)` for "use mine";
+ * `present` is {current, revision}. Resolves to it once it is shown, or to null if nothing differs or the request failed.
  */
 export async function show({ of, place, field, take, keep }) {
   const present = await compared(of, field.value);
@@ -23,10 +23,10 @@ export async function show({ of, place, field, take, keep }) {
   return present;
 }
 
-/** Whether somebody is to choose. */
+/** Whether a choice is open. */
 export const isOpen = (place) => place.firstElementChild !== null;
 
-/** Leads to the choice: nothing is written over by a key that was meant for something else. */
+/** Moves the focus to the choice, so that a key that was meant for something else overwrites nothing. */
 export function point(place) {
   place.querySelector("[data-name=mine]").focus();
 }
@@ -43,7 +43,7 @@ function draw(place, present, { take, keep }) {
   place.replaceChildren(box);
 }
 
-/** The difference is that of what stands in the field now. */
+/** Updates the difference to the field's present text. */
 function follow(of, place, field) {
   const box = place.firstElementChild;
   let due = 0;

@@ -1,7 +1,7 @@
-// The clipboard itself: over plain http there is none, and what is shown is copied by being selected.
+// The clipboard. Over plain http there is no API for it: a shown text is selected and copied.
 import { toast } from "./toast.js";
 
-/** Puts text on the clipboard; where a page may not, the `shown` element is selected and copied instead. */
+/** Copies text; where the page has no access to the clipboard, selects and copies the `shown` element instead. */
 export async function copyText(text, shown) {
   try {
     await navigator.clipboard.writeText(text);
@@ -11,9 +11,9 @@ export async function copyText(text, shown) {
   }
 }
 
-/** Lets a button copy what an element shows, and say whether that worked in the words that the button has for it. */
+/** Makes a button copy an element's text and show the result in words that the button has as data. */
 export function connectCopying(button, shown, textOf) {
-  history.replaceState(null, "", location.href); // what is shown once came by a form: loading the page again sends none
+  history.replaceState(null, "", location.href); // this page is the answer to a form: a reload must not send the form again
   button.addEventListener("click", async () => {
     const copied = await copyText(textOf(), shown);
     toast(copied ? button.dataset.copied : button.dataset.notCopied);

@@ -1,9 +1,9 @@
-// Elements: made from nothing, from a template or from HTML, and shown in dialogs. A part of the page is made equal to new
-// HTML by touching only what differs, so that selections and open details survive.
+// Creates elements by name, from a template or from HTML, and shows them in dialogs. Updates a part of the page to new
+// HTML by changing only what differs, so that selections and open details survive.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Makes an element with properties, `data-` attributes and content. */
+/** Creates an element with properties, `data-` attributes and content. */
 export function make(name, { data = {}, ...properties } = {}, ...content) {
   const element = Object.assign(document.createElement(name), properties);
   Object.assign(element.dataset, data);
@@ -11,7 +11,7 @@ export function make(name, { data = {}, ...properties } = {}, ...content) {
   return element;
 }
 
-/** An icon of icons.svg by its name; one of no name keeps the place of one. */
+/** Returns an icon of icons.svg by its name; without a name, an empty one of the same size. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("class", "icon");
@@ -22,13 +22,13 @@ export function icon(name) {
   return svg;
 }
 
-// Its address has a hash of its content: any icon that the page was made with knows it.
+// The file's address contains a hash: take it from an icon that the server rendered.
 const sprite = () => document.querySelector("svg.icon use[href]").getAttribute("href").split("#")[0];
 
-/** A copy of what the template of this id holds. */
+/** Returns a copy of the content of the template with this id. */
 export const copyOf = (id) => document.getElementById(id).content.firstElementChild.cloneNode(true);
 
-/** Shows a dialog as long as it is open; resolves to its `returnValue`. */
+/** Opens a dialog, and removes it when it closes; resolves to its `returnValue`. */
 export function answerOf(dialog) {
   document.body.append(dialog);
   dialog.showModal();
@@ -41,16 +41,16 @@ export function answerOf(dialog) {
 }
 
 const parser = document.createElement("template");
-// What is open, shown as a whole, or shown as a diagram, is not the server's to know.
+// State that only the browser has: what is open, unfolded, or drawn as a diagram.
 const BROWSERS_OWN = ["aria-expanded", "aria-pressed", "data-expanded", "data-shows"];
 
-/** The nodes that HTML stands for. */
+/** Parses HTML into nodes. */
 export function parse(html) {
   parser.innerHTML = html;
   return parser.content;
 }
 
-/** Makes the children of `old` equal those of `fresh`, which is used up. */
+/** Makes the children of `old` equal to those of `fresh`, whose nodes are moved. */
 export function patchChildren(old, fresh) {
   let mine = old.firstChild;
   let theirs = fresh.firstChild;
@@ -67,7 +67,7 @@ export function patchChildren(old, fresh) {
   }
 }
 
-/** Makes an element equal another of the same name. */
+/** Makes an element equal to another of the same name. */
 export function patchElement(old, fresh) {
   patchAttributes(old, fresh);
   patchChildren(old, fresh);
@@ -80,7 +80,7 @@ function patchNode(mine, theirs) {
   else mine.replaceWith(theirs);
 }
 
-/** A picture that the reader has loaded stays. */
+/** Keeps an image that the user has loaded. */
 function isShown(mine, theirs) {
   const picture = mine.dataset?.picture;
   return picture !== undefined && picture === theirs.querySelector?.("button")?.dataset.picture;
@@ -106,7 +106,7 @@ function patchAttributes(old, fresh) {
 function removeFrom(node) {
   while (node) {
     const next = node.nextSibling;
-    if (node.dataset?.own === undefined) node.remove(); // what the browser put at the end is not the server's to know
+    if (node.dataset?.own === undefined) node.remove(); // keep what the page has added at the end
     node = next;
   }
 }

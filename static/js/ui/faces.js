@@ -1,20 +1,20 @@
-// People's pictures, where they have one; where they have none their initials stay.
+// Profile pictures. Users without one keep their initials.
 
 const known = new Map();
 
-/** Learns addresses of pictures by people's ids (`{"7": "/people/7/picture?v=…"}`), "" for none, and shows all. */
+/** Stores addresses of pictures by user id (`{"7": "/people/7/picture?v=…"}`, "" for none), and shows them. */
 export function know(pictures) {
   for (const [person, address] of Object.entries(pictures)) known.set(person, address);
   dress(document);
 }
 
-/** The ids of those on a node's faces of whom nothing has been learned. */
+/** Returns the ids of users at or below a node whose pictures are not known. */
 export function strangers(root) {
   const people = [...root.querySelectorAll(".face[data-person]")].map(({ dataset }) => dataset.person);
   return people.filter((person) => !known.has(person));
 }
 
-/** Puts the pictures that are known on every face at or below a node. */
+/** Shows the known pictures at or below a node. */
 export function dress(root) {
   if (!known.size) return;
   if (root.matches?.(".face[data-person]")) show(root);

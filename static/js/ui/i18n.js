@@ -1,8 +1,8 @@
-// The words that JavaScript says, in the reader's language: templates/chat/words.html has them.
+// The texts of the scripts in the user's language, from templates/chat/words.html.
 
 const said = document.getElementById("words").dataset;
 
-/** `words.tooLong` is data-too-long. A name that is not there is a mistake of ours, and says so at once. */
+/** `words.tooLong` is data-too-long. Throws for an unknown name. */
 export const words = new Proxy(said, {
   get(all, name) {
     if (typeof name === "string" && !(name in all)) throw new Error(`No words for ${name}`);
@@ -10,7 +10,7 @@ export const words = new Proxy(said, {
   },
 });
 
-/** Puts values into the {places} of a sentence. */
+/** Replaces the {placeholders} of a text. */
 export function fill(sentence, values) {
   return sentence.replace(/\{(\w+)\}/g, (place, name) => values[name] ?? place);
 }

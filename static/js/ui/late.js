@@ -1,11 +1,11 @@
-// Modules that begin to listen: those of a page at its start, others when they are first needed. What htmx asks for and
-// does not get is reported here as well, because nothing else on the page would change.
+// Connects modules: those of a page at its start, others when they are first needed. Failed requests of htmx
+// are reported here too, because nothing else on the page would change.
 import { words } from "./i18n.js";
 import { toast } from "./toast.js";
 
 const connected = new Set();
 
-/** Lets modules begin to listen, each once: calls what they export as `connect`. */
+/** Calls `connect` of modules, once each. */
 export function connectAll(...modules) {
   for (const { connect } of modules) {
     if (!connect || connected.has(connect)) continue;
@@ -14,7 +14,7 @@ export function connectAll(...modules) {
   }
 }
 
-/** Resolves to a module (`load` imports it), or to null after saying that it did not come. */
+/** Resolves to a module (`load` imports it), or to null after a notice that loading failed. */
 export async function late(load) {
   try {
     const module = await load();
@@ -26,10 +26,10 @@ export async function late(load) {
   }
 }
 
-const EXPLAINED = [401, 422]; // leads to signing in; says by itself what was refused
+const EXPLAINED = [401, 422]; // 401 leads to sign-in; 422 shows its own message
 
 function failed({ sourceElement, target, request, response, text }) {
-  if (sourceElement.getAttribute("hx-trigger") === "refresh") return; // nobody asked, and it will ask again
+  if (sourceElement.getAttribute("hx-trigger") === "refresh") return; // an automatic refresh, which will be repeated
   if (response?.status === 429 && text) toast(text);
   else if (response?.status === 403) toast(words.tooOld);
   else toast(request.method.toUpperCase() === "GET" ? words.notLoaded : words.notDone);

@@ -1,13 +1,13 @@
-// Notices: why something was refused, what was kept. Each one stays until what it is about is over, or the reader goes on.
+// Notices, such as why a request was refused. A notice stays until its subject is settled or the user goes on.
 import { on, TOUCH } from "./commands.js";
 import { copyOf, make } from "./dom.js";
 
 const region = document.getElementById("notices");
 
 /**
- * Shows a notice with an optional action; the next notice takes its place. `about` names what it is about, one or
- * several words: `settle` or `over` with one of them takes it away. Without it, it goes with the next thing that the
- * reader does and that succeeds.
+ * Shows a notice with an optional action, in place of the previous one. `about` names its subject in one or
+ * several words: `settle` or `over` with one of them removes it. Without a subject it is removed by the next
+ * action of the user that succeeds.
  */
 export function notice(text, { action = null, about = "" } = {}) {
   const element = copyOf("notice");
@@ -17,13 +17,13 @@ export function notice(text, { action = null, about = "" } = {}) {
   if (action) addAction(element, action);
 }
 
-/** Something that the reader has done succeeded: takes the notice away that is about it, or about nothing special. */
+/** Removes the notice about a subject, or without one, after the user's action has succeeded. */
 export function settle(about = "") {
   over("");
   over(about);
 }
 
-/** Something is over by itself: takes the notice about it away. Other notices stay: they may not have been read. */
+/** Removes the notice about a subject that has ended by itself. Others stay: they may not have been read. */
 export function over(about) {
   const shown = region?.firstElementChild;
   if (shown?.dataset.about.split(" ").includes(about)) leave(shown);
@@ -38,7 +38,7 @@ function leave(element) {
   (field ?? document.getElementById("main")).focus({ preventScroll: true });
 }
 
-/** Whoever came by keyboard, from a message, goes on with it at once, and back from there. */
+/** Moves the focus of a keyboard user from a message to the notice's action, and back afterwards. */
 function addAction(element, { label, run }) {
   const before = document.activeElement;
   const button = make("button", { type: "button", className: "button small", textContent: label });
@@ -51,21 +51,21 @@ function addAction(element, { label, run }) {
   if (before.matches("article.message")) button.focus();
 }
 
-/** Reads words out. */
+/** Announces a text to screen readers. */
 export function say(words) {
   document.getElementById("announcer").textContent = words;
 }
 
 const LONGEST = 300;
 
-/** Reads a finished message of somebody else out, who it is from first; tokens are never read out. */
+/** Announces a finished message of another author, the name first. Tokens are never announced. */
 export function announce(element) {
   if (element.matches(".mine, .reasoning, .tool_group")) return;
   const text = element.querySelector(".prose, .plain")?.textContent.trim() ?? "";
   say(`${element.getAttribute("aria-label")}: ${shortened(text)}`);
 }
 
-/** The first sentences of a long text. */
+/** Returns the first sentences of a long text. */
 function shortened(text) {
   if (text.length <= LONGEST) return text;
   const cut = text.slice(0, LONGEST);

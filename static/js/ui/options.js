@@ -1,4 +1,4 @@
-// Lists that people go through by keys: the focus stays where it is and names the active option, or it goes along.
+// Keyboard navigation of lists. Either the focus stays and names the active option, or it moves with it.
 import { composing } from "./field.js";
 
 const PAGE = 8;
@@ -8,14 +8,14 @@ export const ARROWS = { ArrowDown: "next", ArrowUp: "previous" };
 export const PAGES = { ...ARROWS, PageDown: "pageOn", PageUp: "pageBack" };
 export const ENDS = { Home: "first", End: "last" };
 
-/** Left and right, in the direction in which an element is read. */
+/** Returns the keys for next and previous in an element's reading direction. */
 export function sideways(element) {
   const [next, previous] =
     getComputedStyle(element).direction === "rtl" ? ["ArrowLeft", "ArrowRight"] : ["ArrowRight", "ArrowLeft"];
   return { [next]: "next", [previous]: "previous" };
 }
 
-/** What a key leads to from the present one of `all`, if anything: arrows go round, whole pages end at the ends. */
+/** Returns the item that a key leads to, if any: arrows wrap around, page keys stop at the ends. */
 export function reached({ key }, keys, all, present) {
   const at = all.indexOf(present);
   const last = all.length - 1;
@@ -30,7 +30,7 @@ export function reached({ key }, keys, all, present) {
   return all[places[keys[key]]];
 }
 
-/** Makes a finder: `find(letter, all, present)` is what begins with the letters so far; the same letter again goes on. */
+/** Creates a type-ahead: `find(letter, all, present)` finds by the letters so far; repeating one letter cycles. */
 function typeahead(nameOf) {
   let written = "";
   let timer = 0;
@@ -47,7 +47,7 @@ function typeahead(nameOf) {
 
 const isLetter = ({ key, ctrlKey, metaKey }) => key.length === 1 && key !== " " && !ctrlKey && !metaKey;
 
-/** Makes `reached` for a list in which, with `nameOf`, letters lead to what begins with them, or at least nowhere else. */
+/** Creates `reached` for a list with type-ahead by `nameOf`; other letters do nothing. */
 function wayBy(keys, nameOf) {
   const typed = nameOf && typeahead(nameOf);
   return (event, all, present) => {
@@ -56,7 +56,7 @@ function wayBy(keys, nameOf) {
   };
 }
 
-/** Options of which one is active, while the focus stays on their `holder`: a field, or the list itself. */
+/** Options with one active, while the focus stays on their `holder`: a field, or the list itself. */
 export class Options {
   active = null;
   #holder;
@@ -67,8 +67,8 @@ export class Options {
   #mark;
 
   /**
-   * `all()` lists them; `take(option, event)` does what the active one is for, with a key of `takes`. `mark` shows which
-   * one is active.
+   * `all()` lists them; a key of `takes` calls `take(option, event)` with the active one. `mark(option, isActive)` shows
+   * which one is active.
    */
   constructor(holder, all, take, { keys = ARROWS, nameOf = null, takes = ["Enter"], mark = select } = {}) {
     this.#holder = holder;
@@ -79,7 +79,7 @@ export class Options {
     this.#mark = mark;
   }
 
-  /** Makes an option the active one; with null none is. */
+  /** Makes an option the active one; null makes none active. */
   show(option, { scroll = true } = {}) {
     if (this.active) this.#mark(this.active, false);
     this.active = option;
@@ -89,7 +89,7 @@ export class Options {
     if (scroll) option.scrollIntoView({ block: "nearest" });
   }
 
-  /** Does what a key asks for; true when it was for the list, as Enter always is. */
+  /** Handles a key; returns true if it was for the list, as Enter always is. */
   pressed(event) {
     if (composing(event)) return false;
     const next = this.#way(event, this.#all(), this.active);
@@ -99,7 +99,7 @@ export class Options {
     return true;
   }
 
-  /** Shows what the pointer is over, and takes what is pressed. */
+  /** Makes the option under the pointer active, and takes the one that is clicked. */
   followPointer(list) {
     const at = ({ target }) => target.closest("[role=option]");
     list.addEventListener(
@@ -112,7 +112,7 @@ export class Options {
 
 const select = (option, isActive) => (option.ariaSelected = String(isActive));
 
-/** Lets keys move the focus among the items of an element; Tab knows only the one that has it. `go` goes to one. */
+/** Moves the focus among items by keys (roving tabindex). `go` moves it to an item. */
 export function rove(element, selector, { keys, nameOf = null, go = (item) => item.focus() }) {
   const way = wayBy(keys, nameOf);
   const items = () => [...element.querySelectorAll(selector)];
