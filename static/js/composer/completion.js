@@ -1,8 +1,9 @@
-// Suggestions while somebody writes: arrows choose, Enter or Tab takes, Escape closes.
+// Suggestions while the user types: arrows choose, Enter or Tab accepts, Escape closes.
 //
-// A source knows `at(text, caret)` → {from, query} where it has something to say, `find(query)` → items or a promise of
-// them, and `take(item, range, key)`, which returns true when nothing is to be suggested for what stands there now.
-// Where it `waits(query)`, nothing is chosen until somebody chooses. An item is {label, detail, icon} or has a `face` in the place of the icon.
+// A source has `at(text, caret)` → {from, query} or null, `find(query)` → items or a promise of
+// them, and `take(item, range, key)`, which returns true if the new text needs no suggestions.
+// If it `waits(query)`, no item is active until the user chooses one. An item is {label, detail, icon}, or has a
+// `face` instead of an icon.
 import { valueAt } from "../net/http.js";
 import { named, offered } from "../ui/commands.js";
 import { icon, make } from "../ui/dom.js";
@@ -11,16 +12,16 @@ import { fill, words } from "../ui/i18n.js";
 import { notice, say } from "../ui/notice.js";
 import { Options } from "../ui/options.js";
 
-// Commands: what a message that begins with "/" does instead of being sent.
+// Commands: a text that starts with "/" is carried out instead of being sent.
 
-/** Suggests the commands, then what one of them may be given. */
+/** Suggests commands, then the arguments of one. */
 export const commandSource = {
   at(text, caret) {
     const found = caret === text.length && /^\/(?:(\S+) +)?([^\n]*)$/.exec(text);
     if (!found || (!found[1] && /[\s/]/.test(found[2]))) return null;
     return { from: 0, query: { name: found[1] ?? "", words: found[2].toLowerCase() } };
   },
-  waits: ({ name, words: written }) => !name && !written, // a stray Enter must not do whatever comes first
+  waits: ({ name, words: written }) => !name && !written, // a stray Enter must not run the first command
   find: ({ name, words: written }) => (name ? choices(name, written) : commands(written)),
   take(item, _range, key) {
     if (item.argument !== undefined) obey(item.deed, item.argument);
@@ -29,7 +30,7 @@ export const commandSource = {
   },
 };
 
-/** Does what a text asks for if it is a command; true when it is one, whatever came of it. */
+/** Runs a text that is a command; returns whether it was one. */
 export function commanded(text) {
   const [, name, argument = ""] = /^\/(\S+)(?: +([^\n]*))?$/.exec(text.trimEnd()) ?? [];
   const deed = name && named(name.toLowerCase());
@@ -37,7 +38,7 @@ export function commanded(text) {
   return Boolean(deed);
 }
 
-/** A text as it is to be sent: a second slash keeps what begins like a command from being one. */
+/** Returns the text to send: a second slash at the start escapes the first. */
 export function said(text) {
   const [, name] = /^\/\/(\S+)/.exec(text) ?? [];
   return name && named(name.toLowerCase()) ? text.slice(1) : text;
@@ -46,7 +47,7 @@ export function said(text) {
 async function obey(deed, argument, text = "") {
   if (!deed.can()) return notice(fill(words.notNow, { command: `/${deed.slash}` }));
   write("");
-  // What was written comes back when nothing could be made of it.
+  // Restore the text if the command could not use it.
   if ((await deed.run(argument)) === false && text) write(text);
 }
 
@@ -66,14 +67,14 @@ async function choices(name, written) {
   return fitting.map((choice) => ({ icon: deed.icon, ...choice, deed }));
 }
 
-// "@" and a name: completing the names of those who are in the session.
+// "@" and a name: completes the names of people in the session.
 
 const FRESH = 60_000;
 const page = document.getElementById("main");
 let people = null; // a promise
 let askedAt = 0;
 
-/** Suggests people, oneself left out. */
+/** Suggests people other than the user. */
 export const mentionSource = {
   at(text, caret) {
     const found = /(?:^|[\s(])@([^@\n]{0,40})$/u.exec(text.slice(0, caret));
@@ -114,10 +115,10 @@ function known() {
 const MOST = 50;
 const list = document.getElementById("completion");
 let sources = [];
-let options = null; // is there where somebody can write
+let options = null; // null for viewers
 let open = null; // {source, range}
 let asked = 0;
-let shown = 0; // the question that the list answers; keys are not for an older one
+let shown = 0; // the number of the query that the list answers; keys do not apply to an older one
 let dismissed = "";
 
 export function connectCompletion(...given) {
@@ -127,7 +128,7 @@ export function connectCompletion(...given) {
   field.addEventListener("click", look);
   field.addEventListener("blur", close);
   field.setAttribute("aria-controls", list.id);
-  // A press must not take the focus out of the field.
+  // A press must not move the focus out of the field.
   list.addEventListener("pointerdown", (event) => event.preventDefault());
   list.addEventListener(
     "click",
@@ -135,9 +136,9 @@ export function connectCompletion(...given) {
   );
 }
 
-/** Does what a key does to the open list; true when the key was for it. */
+/** Handles a key for the open list; returns true if it was for the list. */
 export function chosen(event) {
-  if (event.key === "Tab" && event.shiftKey) close(); // the way back does not lead through the list
+  if (event.key === "Tab" && event.shiftKey) close(); // Shift+Tab leaves the field
   if (!open || shown !== asked || event.shiftKey || event.ctrlKey || event.altKey || event.metaKey) return false;
   if (event.key !== "Escape" || composing(event)) return options.pressed(event);
   dismissed = field.value;

@@ -1,4 +1,4 @@
-// Writing and sending: what is on its way, and what came back (LIVE-04, UI-09).
+// Writing and sending messages, including unconfirmed and refused ones (LIVE-04, UI-09).
 import { isIdle, setPart, showIdleAgain } from "../messages/frames.js";
 import { pendingOf, showPending } from "../messages/list.js";
 import { toEnd } from "../messages/scroll.js";
@@ -13,12 +13,12 @@ import * as drafts from "./drafts.js";
 import { looked, Outbox, remember } from "./sent.js";
 import { areThere, connectDropping, connectUploads, giveFilesBack, take, tryAgain } from "./uploads.js";
 
-// Tells the page, now and then, that somebody is writing a message: "parley:typing" on the document (LIVE-05).
+// Reports at intervals that the user is typing: "parley:typing" on the document (LIVE-05).
 
 const EVERY = 3_000;
 let toldAt = -EVERY;
 
-/** Words that a script puts there are not typed, and a command is no message. */
+/** Ignores text that a script inserts, and commands. */
 function connectTyping() {
   field.addEventListener("input", (event) => {
     if (!event.isTrusted || !field.value.trim() || field.value.startsWith("/")) return;
@@ -28,7 +28,7 @@ function connectTyping() {
   });
 }
 
-// While the agent works: Stop, and what the composer says about it (RUN-07, UI-09).
+// While the agent works: Stop, and the composer's placeholder (RUN-07, UI-09).
 
 /** Asks the agent to stop. Harmless to repeat. */
 async function stop() {
@@ -56,7 +56,7 @@ function connectWorking() {
   tell();
 }
 
-/** Escape in an empty field stops: with words in it, it is about them. */
+/** Escape stops the agent if the field is empty. */
 function stopped(event) {
   if (event.key !== "Escape" || composing(event) || field.value || isIdle()) return false;
   stop();
@@ -67,7 +67,7 @@ function tell() {
   field.placeholder = isIdle() ? fill(field.dataset.idle, { name: page.dataset.agent }) : field.dataset.working;
 }
 
-const SLOW = 400; // an answer that takes longer than this is shown as being sent
+const SLOW = 400; // ms after which an unconfirmed message is shown as being sent
 const form = document.getElementById("composer");
 
 export class Composer {
@@ -94,19 +94,19 @@ export class Composer {
     for (const entry of this.#outbox.pending()) showPending(entry);
   }
 
-  /** Sends what has not been confirmed, in its order. Harmless to repeat: the key says it is the same message. */
+  /** Sends unconfirmed messages again, in order. Harmless to repeat: the key identifies each message. */
   resend() {
     for (const entry of this.#outbox.pending()) this.#send(entry);
   }
 
-  /** Puts back what waited too long to be said unasked; returns whether there was any. */
+  /** Returns messages that waited too long to the field, for the user to decide; returns whether there were any. */
   restoreStale() {
     const stale = this.#outbox.takeStale();
     for (const entry of stale) giveBack(entry);
     return stale.length > 0;
   }
 
-  /** The server has the message. What is shown as pending stays until the message itself is there. */
+  /** Handles the server's confirmation. The pending row stays until the message itself arrives. */
   confirmed(key, arrived) {
     this.#outbox.take(key);
     const pending = pendingOf(key);
@@ -120,13 +120,13 @@ export class Composer {
     if (entry) giveBack(entry);
   }
 
-  /** Nothing can be sent from this page any more; what is written can still be read and copied. */
+  /** Disables sending for good; the draft can still be read and copied. */
   close() {
     field.readOnly = true;
     for (const button of form.querySelectorAll("button")) button.disabled = true;
   }
 
-  /** Writes words to begin with: in the place of those suggested before, never of somebody's own. */
+  /** Fills in a suggested text. Replaces an earlier suggestion, never the user's own text. */
   suggest(words) {
     if (field.value === this.#suggested) write("");
     this.#suggested = words;
@@ -156,7 +156,7 @@ export class Composer {
   }
 }
 
-/** Puts what was not said after all back where it was written. */
+/** Returns an unsent message to the field. */
 export function giveBack({ text, files = [] }) {
   if (text) restore(text);
   if (files.length) giveFilesBack(files);

@@ -1,4 +1,4 @@
-// Dictation, where the browser offers speech recognition: what is said is written at the caret.
+// Dictation, in browsers with speech recognition: inserts the recognised text at the caret.
 import { offer, on, TOUCH } from "../ui/commands.js";
 import { field, insert } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
@@ -30,7 +30,7 @@ function toggle() {
   settle("dictation");
 }
 
-/** Writes each sentence once, when the browser is sure of it. */
+/** Inserts each sentence once, when its result is final. */
 function heard({ results, resultIndex }) {
   for (const result of [...results].slice(resultIndex)) {
     if (!result.isFinal) continue;

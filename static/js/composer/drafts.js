@@ -1,4 +1,4 @@
-// What is being written, kept: at once in this browser, and soon on the server for the person's other devices.
+// Drafts: stored at once in this browser, and soon on the server for the user's other devices.
 import { live, page } from "../messages/session.js";
 import * as store from "../net/storage.js";
 import { parse } from "../ui/dom.js";
@@ -6,20 +6,20 @@ import { begin, field, write } from "../ui/field.js";
 
 const EVERY = 2_000;
 const NAME = `parley:draft:${page.dataset.viewerId}:${page.dataset.session}`;
-const ASKED_AT = Date.now() - performance.now(); // when this page was asked for
-// `said` is what the server has of it: a draft that differs was written here since. `told` may still be on its way there.
+const ASKED_AT = Date.now() - performance.now(); // when this page was requested
+// `said` is the draft that the server has; a different one was typed here since. `told` may still be on its way there.
 let said = field?.defaultValue ?? "";
 let saidAt = 0;
 let told = said;
 let timer = 0;
 let sentAt = 0;
-let mirrored = null; // what another tab wrote, as long as nobody writes on here
+let mirrored = null; // another tab's draft, until the user types here
 
-/** Begins with the newest draft: this browser's, or the server's as it was when this page was made there. */
+/** Starts with the newest draft: this browser's, or the server's when the page was rendered. */
 export function connect() {
   const mine = store.parsed(store.kept(NAME));
   begin(mine && isNewer(mine) ? mine.text : field.defaultValue);
-  field.setSelectionRange(field.value.length, field.value.length); // one goes on at the end
+  field.setSelectionRange(field.value.length, field.value.length); // continue at the end
   field.addEventListener("input", edited);
   addEventListener("storage", followed);
   addEventListener("pagehide", flush);
@@ -28,12 +28,12 @@ export function connect() {
   live.addEventListener("frame", ({ detail }) => detail.op === "message" && sentElsewhere(detail));
 }
 
-/** Whether the page cannot know it: the server did not, and has no newer one; or it learnt of it while the page came. */
+/** Whether this browser's draft is newer than the one that the server rendered. */
 function isNewer({ text, said, at, saidAt }) {
   return (text !== said && at >= Number(field.dataset.draftAt || 0)) || saidAt > ASKED_AT;
 }
 
-/** Tells the server at once. */
+/** Sends the draft to the server at once. */
 function flush() {
   clearTimeout(timer);
   timer = 0;
@@ -43,11 +43,11 @@ function flush() {
   sentAt = Date.now();
   live.request({ type: "draft", text }).then(
     () => known(text),
-    () => (told = said), // it stays in this browser, and is told with the next change
+    () => (told = said), // it stays in this browser and is sent with the next change
   );
 }
 
-/** The words that are kept stay: another tab may have written on, and would take these for newer ones. */
+/** Leaves the stored draft alone: another tab may have a newer one. */
 function known(text) {
   said = text;
   saidAt = Date.now();
@@ -70,8 +70,8 @@ function keep({ text, at } = { text: field.value, at: Date.now() }) {
 }
 
 /**
- * Another tab wrote: who has nothing of their own here follows. What stood in the storage before is not always what this
- * tab has seen of it, because tabs write there at the same time.
+ * Shows another tab's draft unless this tab has a different one of its own. The previous value in the storage is not
+ * always the one that this tab has seen, because tabs write at the same time.
  */
 function followed(event) {
   if (event.key !== NAME) return;
@@ -81,7 +81,7 @@ function followed(event) {
   if (isFollowing && field.value !== (after?.text ?? "")) follow(after?.text ?? "");
 }
 
-/** What became a message on another device is no draft any more; the server has forgotten it, too. */
+/** Clears a draft that was sent from another device. */
 function sentElsewhere({ id, html }) {
   if (!field.value || field.value !== said || document.getElementById(id)) return;
   const message = parse(html).firstElementChild;
@@ -92,7 +92,7 @@ function sentElsewhere({ id, html }) {
   keep();
 }
 
-/** Writes what was written elsewhere. */
+/** Shows a draft from another tab or device. */
 function follow(text) {
   mirrored = text;
   field.removeEventListener("input", edited);

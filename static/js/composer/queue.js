@@ -10,11 +10,11 @@ import { notice, settle } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
 import { giveBack } from "./composer.js";
 
-// Changing one's own queued message in its place; what one has made of it elsewhere is not written over unseen.
+// Editing a queued message in place, without overwriting an edit from another tab unseen.
 
 const nameOf = (id) => `parley:queued:${id}`;
 
-/** Opens a field with the message's text in its place, or with what somebody has made of it before. */
+/** Opens a field with the message's text, or with an unsaved edit of it. */
 function edit(message) {
   if (message.querySelector("form")) return;
   const form = copyOf("edit-queued");
@@ -35,7 +35,7 @@ function edit(message) {
   follow(message, form, seen);
 }
 
-/** Looks whether the message has become another, now and as long as it is being changed. */
+/** Checks whether the message has changed, now and while it is being edited. */
 function follow(message, form, seen) {
   const look = () => {
     if (!form.isConnected) watcher.disconnect();
@@ -66,14 +66,14 @@ async function save(message, form, seen) {
       ? choose(message, form, seen)
       : notice(refusal.message, { about: `edit:${message.id}` });
   }
-  // What somebody has gone on writing must not be lost.
+  // Keep what the user has typed since.
   if (!form.isConnected) return;
   const { value: present } = form.querySelector("textarea");
   if (present === value) close(message, form);
   else remember(message, present, seen);
 }
 
-/** The same person has changed it elsewhere: which one is it to be? */
+/** Shows the choice between this text and the one that was saved elsewhere. */
 function choose(message, form, seen) {
   const field = form.querySelector("textarea");
   const place = form.querySelector(".clash-place");
@@ -95,7 +95,7 @@ function cancel(message, form, seen) {
     edit(message);
   };
   const forget = toast(words.editDiscarded, { action: { label: words.resumeEdit, run } });
-  // Removed or delivered, it cannot be edited any more.
+  // A removed or delivered message can no longer be edited.
   const watcher = new MutationObserver(() => {
     if (message.isConnected) return;
     watcher.disconnect();
@@ -114,7 +114,7 @@ function close(message, form) {
   if (hadFocus) message.querySelector("[data-action=edit-queued]").focus();
 }
 
-/** What is being made of a message outlasts the page in its tab, with what it was made of. */
+/** Stores an unsaved edit and the text that it started from, so that it survives a reload. */
 function remember(message, written, { text, revision }) {
   keepInTab(nameOf(message.id), written === text ? null : { written, seen: { text, revision } });
 }
@@ -135,16 +135,16 @@ const queue = document.getElementById("queue");
 const fold = document.querySelector("[data-action=fold-queue]");
 const heldBar = document.querySelector(".held-bar");
 let folded = true;
-let focused = null; // what has the focus in the queue
+let focused = null; // the focused element in the queue
 const removing = new Set(); // ids of messages that this page removes
 
 function changed() {
   count();
-  // The focus was on a message that is delivered now.
+  // The focus was on a message that has been delivered.
   if (focused?.isConnected === false && document.activeElement === document.body && !TOUCH.matches) field?.focus();
 }
 
-/** Tells how many wait; many are folded to the next one, but not while one of them is being changed. */
+/** Shows the number of queued messages; folds many to the next one, but not while one is being edited. */
 function count() {
   const waiting = [...queue.children].filter((message) => !message.hidden).length;
   const held = queue.querySelectorAll(".held").length;
@@ -157,7 +157,7 @@ function count() {
   fold.firstElementChild.textContent = fill(words.queuedMany, { count: waiting });
 }
 
-/** Removes a message. One's own text goes back to the composer, unless something else is written there. */
+/** Removes a message. The user's own text returns to the composer, unless there is another text. */
 async function withdraw(message) {
   const text = textOf(message);
   removing.add(message.id);
@@ -170,14 +170,14 @@ async function withdraw(message) {
   if (!TOUCH.matches) field.focus();
 }
 
-/** A queued message is being taken off the page: its sender gets the text back if somebody else has removed it. */
+/** Called before a queued message leaves the page: its sender gets the text back if another person removed it. */
 export function removed(message) {
   if (!field || !message?.matches(".queued.mine") || removing.delete(message.id)) return;
   const text = unsaved(message) || textOf(message);
   toast(words.queuedRemovedByOther, { action: { label: words.putBack, run: () => giveBack({ text }) } });
 }
 
-/** What somebody was making of a message that is no longer queued; "" if nothing. */
+/** Returns the unsaved edit of a message that is no longer queued; "" if there is none. */
 export function unsaved(message) {
   const text = message?.matches(".queued") ? message.querySelector("form textarea") : null;
   return text && text.value !== textOf(message) ? text.value : "";

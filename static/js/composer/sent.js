@@ -1,4 +1,4 @@
-// What was sent from here: kept until the server has it, over lost connections and reloads (LIVE-04), and brought back by
+// Sent messages: stored until the server has them, across lost connections and reloads (LIVE-04), and recalled by
 // arrow-up in an empty field, the newest first.
 import { page } from "../messages/session.js";
 import { keep, kept, parsed } from "../net/storage.js";
@@ -8,14 +8,14 @@ const A_DAY = 86_400_000;
 
 export class Outbox {
   #name;
-  #entries; // the truth; storage has a copy of it, beside what other tabs of the session are waiting for
+  #entries; // the storage has a copy, beside the entries of other tabs
 
   constructor(name) {
     this.#name = `parley:outbox:${name}`;
     this.#entries = this.#stored();
   }
 
-  /** Keeps a text with its files and returns their entry; its key makes a repeated send harmless (MSG-02). */
+  /** Stores a text with its files and returns the entry; its key makes a repeated send harmless (MSG-02). */
   add(text, files) {
     const entry = { key: crypto.randomUUID?.() ?? randomKey(), text, files, at: Date.now() };
     this.#entries.push(entry);
@@ -23,7 +23,7 @@ export class Outbox {
     return entry;
   }
 
-  /** Takes out what the server has, or has refused; returns the entry. */
+  /** Removes and returns an entry that the server has accepted or refused. */
   take(key) {
     return this.#remove((entry) => entry.key === key)[0];
   }
@@ -32,7 +32,7 @@ export class Outbox {
     return this.#entries.filter((entry) => !isStale(entry));
   }
 
-  /** Takes out what is too old to be said without asking again. */
+  /** Removes and returns entries that are too old to be sent without asking the user. */
   takeStale() {
     return this.#remove(isStale);
   }
@@ -62,20 +62,20 @@ function randomKey() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-// One's own words again.
+// Recalling sent texts.
 
 const MOST = 50;
 const NAME = `parley:sent:${page.dataset.viewerId}:${page.dataset.session}`;
-let found = []; // what is being looked through, the newest first
+let found = []; // the recalled texts, newest first
 let place = -1;
 
-/** Keeps a text that was sent. */
+/** Stores a sent text. */
 export function remember(text) {
   const sent = [...stored().filter((other) => other !== text), text];
   keep(NAME, JSON.stringify(sent.slice(-MOST)));
 }
 
-/** Arrow-up and arrow-down through what was sent; true when the key was that. */
+/** Handles arrow-up and arrow-down through sent texts; returns true if the key was one of these. */
 export function looked(event) {
   if (composing(event) || event.shiftKey || event.ctrlKey || event.altKey || event.metaKey) return false;
   const looking = place >= 0 && field.value === found[place];

@@ -1,5 +1,5 @@
-// Files dropped anywhere on the page, or pasted into its field, are attached; so is a very long pasted text. They go to
-// the page's session; at home, where there is none yet, to the one that begins with the first of them.
+// Attaches files that are dropped on the page or pasted into its field, and very long pasted texts. They are uploaded to
+// the page's session; at home, to a session that is created with the first file.
 import { post, sendFile, textAt } from "../net/http.js";
 import * as store from "../net/storage.js";
 import { offer, on } from "../ui/commands.js";
@@ -8,11 +8,11 @@ import { field, insert, isWithin } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 
-// The chips of files in the composer: what each is, how far it is, what went wrong.
+// The chips of files in the composer: name, progress and errors.
 
 const UNITS = ["", "\u00a0KB", "\u00a0MB"];
 
-/** Draws a new chip; the upload knows it as its element. */
+/** Creates a chip, as the upload's element. */
 function drawChip(upload) {
   upload.element = copyOf("chip");
   updateChip(upload);
@@ -45,7 +45,7 @@ function showPicture(image, meta) {
   image.hidden = false;
 }
 
-/** A file size in the form of the server's: 512 bytes, 1.2 MB. */
+/** Formats a file size like the server: 512 bytes, 1.2 MB. */
 function sized(bytes) {
   const step = bytes < 1024 ? 0 : bytes < 1024 ** 2 ? 1 : 2;
   const places = step ? 1 : 0;
@@ -58,12 +58,12 @@ function sized(bytes) {
   return `${number.format(bytes / 1024 ** step)}${UNITS[step]}`;
 }
 
-// Files on their way into the message being written: uploaded at once, told by their chips, sent with the text.
+// Files of the message being written: uploaded at once, shown as chips, sent with the text.
 
 const page = document.getElementById("main");
 const NAME = `parley:files:${page.dataset.viewerId}:${page.dataset.session ?? page.dataset.place}`;
 const list = document.getElementById("uploads");
-const waiting = []; // for the first file at home, which begins the session
+const waiting = []; // for the first file at home, which creates the session
 let begun = ""; // that session
 let isBeginning = false;
 let uploads = []; // {name, size, file, text, state: "sending" | "ready" | "failed", done, problem, canRetry, meta, request, element}
@@ -71,9 +71,9 @@ let uploads = []; // {name, size, file, text, state: "sending" | "ready" | "fail
 const isUploading = () => uploads.some(({ state }) => state === "sending");
 const hasFailed = () => uploads.some(({ state }) => state === "failed");
 
-let isAwaited = false; // the message, which goes out when they are there
+let isAwaited = false; // whether the message is sent when all uploads are done
 
-/** Whether the message can go out with its files. One that failed is told of; those on their way are waited for. */
+/** Whether all files are uploaded. Shows a failed one; waits for the others and sends then. */
 export function areThere() {
   if (hasFailed()) notice(words.uploadsFailed, { about: "uploads" });
   else if (isUploading()) waitForFiles(true);
@@ -81,7 +81,7 @@ export function areThere() {
   return false;
 }
 
-/** Sends by itself when the files are there, unless somebody goes on writing. */
+/** Sends the message when the files are uploaded, unless the user types on. */
 function waitForFiles(waits) {
   isAwaited = waits;
   field.form.querySelector(".send span").textContent = waits ? words.uploading : words.send;
@@ -95,25 +95,25 @@ function settled() {
   if (wasAwaited && !hasFailed()) field.form.requestSubmit();
 }
 
-/** The session that has the files; "" at home before the first one is there. */
+/** Returns the session that has the files; "" at home before the first file is uploaded. */
 export const sessionOfFiles = () => page.dataset.session ?? uploads.find(({ meta }) => meta)?.meta.session ?? begun;
 
-/** The session was of no use: it may have been deleted. */
+/** Forgets the session that the files created: it may have been deleted. */
 export const forgetSession = () => (begun = "");
 
-/** Takes the files that the server has out of the composer, to be sent. */
+/** Removes the uploaded files from the composer and returns them, to be sent. */
 export function take() {
   const ready = uploads.filter(({ state }) => state === "ready").map(({ meta }) => meta);
   set(uploads.filter(({ state }) => state !== "ready"));
   return ready;
 }
 
-/** Puts files back that the server has and that were not sent after all. */
+/** Returns uploaded files to the composer that were not sent. */
 export function giveFilesBack(metas) {
   set([...uploads, ...metas.map(known)]);
 }
 
-/** Begins to upload files; `text` is what a file was made of, where it was pasted. */
+/** Uploads files; `text` is the pasted text that a file was created from. */
 export function add(files, text = "") {
   const fresh = [...files].map((file) => ({ name: file.name, size: file.size, file, text }));
   set([...uploads, ...fresh]);
@@ -137,7 +137,7 @@ export function connectUploads() {
   on("upload-as-text", (button) => asText(uploadOf(button)));
 }
 
-/** What broke off with the connection goes on with it. */
+/** Repeats uploads that failed with the connection. */
 export function tryAgain() {
   for (const upload of uploads) if (upload.state === "failed" && upload.canRetry) send(upload);
 }
@@ -150,11 +150,11 @@ function send(upload) {
   else beginWith(upload);
 }
 
-/** The session is made as home's form says. The other files go to it; or the next one begins it, when it was not made. */
+/** Creates the session as home's form says. The other files follow; if this fails, the next one creates it. */
 function beginWith(upload) {
   isBeginning = true;
   const body = new FormData(field.form);
-  body.delete("text"); // it is still being written
+  body.delete("text"); // the user is still typing
   sendTo("new", upload, body).onloadend = () => {
     isBeginning = false;
     for (const other of waiting.splice(0)) if (uploads.includes(other)) send(other);
@@ -172,7 +172,7 @@ function sendTo(session, upload, body) {
   return request;
 }
 
-/** A file that the server does not take would not be taken the next time either. */
+/** Offers no retry for a refused file: it would be refused again. */
 function answered(upload, { status, response }) {
   if (status === 404) forgetSession();
   if (status !== 201) return failed(upload, response?.message, status >= 500 || status === 429);
@@ -190,7 +190,7 @@ function answered(upload, { status, response }) {
 
 function failed(upload, problem = words.uploadFailed, canRetry = true) {
   change(upload, { state: "failed", problem, canRetry });
-  upload.element?.scrollIntoView({ block: "nearest", inline: "nearest" }); // on phones the chips are one line
+  upload.element?.scrollIntoView({ block: "nearest", inline: "nearest" }); // on phones the chips scroll in one line
   say(problem);
 }
 
@@ -204,11 +204,11 @@ function leave(upload) {
   const next = upload.element.nextElementSibling ?? upload.element.previousElementSibling;
   set(uploads.filter((other) => other !== upload));
   upload.request?.abort();
-  if (upload.meta) post(`/attachments/${upload.meta.id}/remove`, {}, "").catch(() => {}); // what nobody sends goes by itself
+  if (upload.meta) post(`/attachments/${upload.meta.id}/remove`, {}, "").catch(() => {}); // the server deletes unsent files later
   (next?.querySelector("[data-action=upload-remove]") ?? field).focus();
 }
 
-/** After a reload the server alone has the text that was pasted. */
+/** Fetches the pasted text of a file: after a reload only the server has it. */
 async function asText(upload) {
   const text = upload.text || (await textAt(upload.meta.url));
   if (text === null) return notice(words.notLoaded);
@@ -246,7 +246,7 @@ function stored() {
   return Array.isArray(metas) ? metas : [];
 }
 
-const LONG = 10_000; // characters that are better read as a file
+const LONG = 10_000; // characters; a longer pasted text becomes a file
 
 export function connectDropping() {
   field.addEventListener("paste", pasted);
@@ -259,7 +259,7 @@ function pasted(event) {
   const { files } = event.clipboardData;
   const text = event.clipboardData.getData("text/plain");
   if (files.length && !text)
-    add(files); // spreadsheets and documents come with a picture of themselves
+    add(files); // copied spreadsheets and documents include an image
   else if (text.length > LONG) add([new File([text], words.pastedFile, { type: "text/plain" })], text);
   else return;
   event.preventDefault();
@@ -267,7 +267,7 @@ function pasted(event) {
 
 const isFiles = (event) => event.dataTransfer?.types.includes("Files");
 
-/** Something of this page that is dragged about is no file to attach. */
+/** Ignores elements of the page that are dragged. */
 function entered(event) {
   if (!isFiles(event) || document.querySelector(".drop-here, dialog:modal")) return;
   const cover = copyOf("drop-here");

@@ -1,4 +1,4 @@
-// A dialog with what was: versions of a text, or what was removed; followed live, and brought back from there.
+// The dialog for versions of a text and for removed messages, with live updates and Restore.
 import { insist, restoreAttempt } from "../messages/retry.js";
 import { live } from "../messages/session.js";
 import { textAt, valueAt } from "../net/http.js";
@@ -16,7 +16,7 @@ let address = "";
 let shown = "";
 let due = 0;
 
-/** Opens what is at an address below the session's own. */
+/** Opens the dialog from an address below the session's. */
 export async function show(path) {
   const html = await textAt(location.pathname + path);
   if (html === null) return notice(words.notLoaded);
@@ -36,12 +36,12 @@ function closed() {
   const { of } = dialog.dataset;
   dialog.remove();
   dialog = null;
-  // What opened it may have been drawn anew.
+  // Its opener may have been rendered again.
   if (document.activeElement === document.body)
     (document.getElementById(of) ?? document.getElementById("main")).focus({ preventScroll: true });
 }
 
-/** Shows what has come meanwhile; what somebody has opened in it closes, as it may be about something else now. */
+/** Updates the dialog. Closes versions that the user has opened: they may belong to another text now. */
 async function refresh() {
   const mine = dialog;
   const html = await textAt(address);
@@ -57,7 +57,7 @@ async function refresh() {
 
 const bodyOf = (element) => element.querySelector(".dialog-body");
 
-/** A version in full, and what is there now; null when that could not be had, which is said. */
+/** Fetches a version in full and the present text; null, after a notice, if that failed. */
 async function version({ dataset: { id = dialog.dataset.of, at } }) {
   const value = await valueAt(`${location.pathname}version?${new URLSearchParams({ id, at })}`);
   if (!value) toast(words.notLoaded);
@@ -70,7 +70,7 @@ async function toggleWhole(button) {
   if (open) open.remove();
   else {
     const value = await version(button);
-    if (!value || !button.isConnected || bar.previousElementSibling?.matches(".whole")) return; // asked for twice
+    if (!value || !button.isConnected || bar.previousElementSibling?.matches(".whole")) return; // requested twice
     bar.before(wholeOf(value.text));
   }
   button.setAttribute("aria-expanded", String(!open));

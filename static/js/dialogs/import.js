@@ -1,4 +1,4 @@
-// Bringing in conversations from a file: it is sent, what is in it is chosen from, and what came in is told.
+// The import of conversations: uploads a file, offers its content for choice, and shows the result.
 import { formWith, postForm, sendFile, signIn } from "../net/http.js";
 import { shownWorkspace } from "../sidebar/workspaces.js";
 import { make } from "../ui/dom.js";
@@ -6,7 +6,7 @@ import { fill } from "../ui/i18n.js";
 import { formatter } from "../ui/time.js";
 import { open as openDialog } from "./transfer.js";
 
-// What one request imports: an answer comes within seconds, and progress is seen.
+// The number of conversations per request, so that each is answered within seconds and progress is visible.
 const AT_ONCE = 50;
 
 let dialog = null;
@@ -81,7 +81,7 @@ function send() {
   request = sendFile(dialog.dataset.address, body, { progress, answered, failed: () => pick(dialog.dataset.failed) });
 }
 
-/** What is sent has to be read: how long that takes nobody knows. */
+/** Shows that the server reads the file, which takes an unknown time. */
 function progress(done, total) {
   const isSent = done >= total;
   show(
@@ -90,7 +90,7 @@ function progress(done, total) {
   );
 }
 
-/** Shows how far it is, if that is known, and what happens. */
+/** Shows the progress, if it is known, and the present step. */
 function show(share, said) {
   const bar = find("progress");
   if (share === null) bar.removeAttribute("value");
@@ -105,7 +105,7 @@ function answered({ status, response }) {
   else pick(response?.message ?? dialog.dataset.failed);
 }
 
-/** Imports the chosen conversations of the uploaded file, some at a time. */
+/** Imports the chosen conversations in several requests. */
 async function bring(wanted) {
   const made = { sessions: [], problems: [...unreadable] };
   const stopping = new AbortController();
@@ -140,7 +140,7 @@ function choose({ upload: kept, conversations, problems }) {
   unreadable = problems;
   find(".conversations")
     .querySelectorAll(".conversation")
-    .forEach((row) => row.remove()); // of another file
+    .forEach((row) => row.remove()); // from an earlier file
   find("[type=search]").value = "";
   find(".conversations").append(...conversations.map(choice));
   find("[type=search]").hidden = conversations.length < 8;

@@ -1,14 +1,14 @@
-// A message's pictures, large, one at a time: arrows and swipes go on, Escape and a press beside the picture end it.
+// The lightbox: a message's images, one at a time. Arrows and swipes move on, Escape and a press outside close it.
 import { copyOf } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { ENDS, reached, sideways } from "../ui/options.js";
 
 const SWIPE = 50;
-let pictures = []; // the links in the message, in their order
+let pictures = []; // the links in the message, in order
 let at = 0;
 let dialog = null;
 
-/** Shows the picture of a link, and lets its neighbours in the message follow. */
+/** Shows the image of a link; the message's other images can follow. */
 export function show(link) {
   pictures = [...link.closest(".pictures").querySelectorAll("a")];
   dialog ??= build();
@@ -43,7 +43,7 @@ function turnTo(index) {
   const thumb = pictures[at].querySelector("img");
   const image = dialog.querySelector(".lightbox-stage img");
   image.alt = thumb.alt;
-  image.src = thumb.src; // at once, until the large one has come
+  image.src = thumb.src; // until the large one is loaded
   dialog.querySelector(".lightbox-name").textContent = thumb.alt;
   dialog.querySelector(".lightbox-whole").href = pictures[at].href;
   dialog.querySelector(".lightbox-count").textContent = fill(words.found, { index: at + 1, count: pictures.length });

@@ -1,5 +1,5 @@
-// Choosing the agent and the model of the next answers: a list, models by provider, with a field to find one when there are many.
-// The page gives an `ask`, which does what a command of the session's socket says: there, or at home before there is a session.
+// The picker of the agent and model for the next answers: models by provider, with a search field if there are many.
+// The page passes `ask`, which carries out a command: over the session's socket, or at home in the form.
 import { textAt } from "../net/http.js";
 import { parse } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
@@ -7,7 +7,7 @@ import { notice } from "../ui/notice.js";
 import { ENDS, Options, PAGES } from "../ui/options.js";
 import { close, openBox, place } from "../ui/popover.js";
 
-// The agent or the model by its name, behind "/agent" and "/model".
+// Choosing by name, for "/agent" and "/model".
 
 const FRESH = 30_000;
 let asked = null;
@@ -34,14 +34,14 @@ const KINDS = {
   },
 };
 
-/** What the picker offers of a kind, as choices of a deed. */
+/** Returns the picker's entries of a kind, as choices of a command. */
 export async function choices(kind) {
   if (!asked || Date.now() - askedAt > FRESH) asked = fetched();
   const options = [...parse(await asked).querySelectorAll(`[data-${kind}]`)];
   return options.map((option) => KINDS[kind].choice(option.dataset));
 }
 
-/** Chooses by the name ("provider/name" of a model), or a part that no other has; false when there is none of it. */
+/** Chooses by name ("provider/name" for a model) or by a unique part of it; resolves to false if there is no match. */
 export async function choose(kind, name, ask) {
   const known = await choices(kind);
   const wanted = name.toLowerCase();
@@ -106,7 +106,7 @@ class Picker {
     return [...this.#list.querySelectorAll("[role=option]:not([hidden])")];
   }
 
-  /** Every word that was written stands in the name, or in that of the model's provider. */
+  /** Shows options whose name or provider contains every typed word. */
   #find(text) {
     const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
     for (const option of this.#list.querySelectorAll("[role=option]")) {
@@ -129,7 +129,7 @@ function pick(option, ask) {
     ask(agent ? { type: "set_agent", agent } : { type: "set_model", provider, model });
 }
 
-/** Sends a changed effort or thinking budget; a refused one goes back to what holds. */
+/** Sends a changed effort or thinking budget; resets the field if it is refused. */
 async function setReasoning(select, ask) {
   const value = select.name === "thinking_budget" ? Number(select.value) : select.value;
   if ((await ask({ type: "configure", [select.name]: value })) === null) select.value = select.dataset.sent;

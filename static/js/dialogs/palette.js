@@ -1,4 +1,4 @@
-// The palette: everything that can be done from here, and every session and message, by a few letters.
+// The palette: finds commands, sessions and messages by a few letters.
 import { textAt } from "../net/http.js";
 import { shownWorkspace } from "../sidebar/workspaces.js";
 import { offered, shown } from "../ui/commands.js";
@@ -18,7 +18,7 @@ const options = new Options(input, all, act, { keys: PAGES });
 let asking = null;
 let timer = 0;
 
-/** Opens the palette; open, it closes again. */
+/** Opens or closes the palette. */
 export function toggle() {
   if (dialog.open) return dialog.close();
   input.value = "";
@@ -29,7 +29,7 @@ export function toggle() {
   changed(0);
 }
 
-/** Actions are here at once; what stood below them stays until the answer comes. */
+/** Shows commands at once; the previous results stay below until the answer arrives. */
 function changed(wait) {
   drawActions();
   asking?.abort();
@@ -44,7 +44,7 @@ function drawActions() {
   const fitting = offered()
     .filter((deed) => deed.id !== "search" && fits(deed))
     .map(drawAction);
-  // With nothing typed one wants to go somewhere: sessions come first.
+  // Without a query, sessions come first.
   const actions = fitting.length ? [group(words.everythingElse, fitting)] : [];
   list.replaceChildren(...(terms.length ? [...actions, found] : [found, ...actions]));
   settle(false);
@@ -67,16 +67,16 @@ async function ask(query) {
   const address = `${template.dataset.address}?${new URLSearchParams({ q: query, workspace: shownWorkspace(), current: document.getElementById("rail-list").dataset.current })}`;
   const html = await textAt(address, { signal: question.signal });
   if (question.signal.aborted) return;
-  found.innerHTML = html ?? ""; // our own template: all that people wrote is escaped in it
+  found.innerHTML = html ?? ""; // from our own template, which escapes user content
   localise(found);
   settle(true, html === null ? words.notLoaded : "");
 }
 
-/** Numbers the options, keeps the choice where it can be kept, and says how many there are. */
+/** Numbers the options, keeps the active one if possible, and announces their number. */
 function settle(final, problem = "") {
   const present = all();
   for (const [number, option] of present.entries()) option.id = `palette-${number}`;
-  // What was found for other words stays in sight until the answer comes, and is not what Enter means.
+  // Results of an earlier query stay visible until the answer arrives, but Enter does not open them.
   options.show(present.find((option) => final || !found.contains(option)) ?? null);
   const empty = problem || (present.length ? "" : words.nothingFound);
   none.textContent = empty;
@@ -91,10 +91,10 @@ function all() {
   return [...list.querySelectorAll("[role=option]")];
 }
 
-/** Does what an option is for, or goes to where it leads; with Ctrl in another tab. */
+/** Runs an option's command or follows its link; with Ctrl in a new tab. */
 function act(option, event) {
   const elsewhere = event.ctrlKey || event.metaKey;
-  if (event.type === "click" && option.matches("a") && (elsewhere || event.shiftKey)) return; // the browser's own way
+  if (event.type === "click" && option.matches("a") && (elsewhere || event.shiftKey)) return; // the browser handles it
   event.preventDefault();
   if (elsewhere && !option.deed) return window.open(option.href, "_blank", "noopener");
   dialog.close();

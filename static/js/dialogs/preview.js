@@ -1,4 +1,4 @@
-// The preview of HTML or SVG from an answer: beside the conversation, in a frame that reaches neither the page nor a network.
+// The preview of HTML or SVG from an answer, in a frame without access to the page and the network.
 import { isBehind, PHONE } from "../ui/commands.js";
 import { copyOf, make } from "../ui/dom.js";
 
@@ -9,7 +9,7 @@ let side = null;
 let opener = null;
 let wayBack = null;
 
-/** Shows the code of a block as what it makes. */
+/** Shows the preview of a code block. */
 export function open(button) {
   side ??= build();
   opener = button;
@@ -48,12 +48,12 @@ function close() {
   if (side.hidden) return;
   const lost = document.activeElement === document.body || side.contains(document.activeElement);
   side.hidden = true;
-  side.querySelector("iframe").remove(); // whatever runs in it ends
+  side.querySelector("iframe").remove(); // ends its scripts
   isolate();
   if (lost) (opener.isConnected ? opener : page).focus({ preventScroll: true });
 }
 
-/** It covers the panel, and on phones everything; a phone's button that leads back closes it. */
+/** Covers the panel, and on phones the page, where the Back button closes it. */
 function isolate() {
   panel.inert = !side.hidden;
   page.inert = PHONE.matches && (!side.hidden || !panel.hidden);

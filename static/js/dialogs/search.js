@@ -1,4 +1,4 @@
-// The way to the palette: its key and its buttons. The palette itself comes when it is first asked for.
+// The key and buttons of the palette, which is loaded on first use.
 import { offer, on, shown, withControl } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";

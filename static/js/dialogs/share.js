@@ -1,4 +1,4 @@
-// The share dialog while it is open: it follows who comes and goes, and finds people by name.
+// The open share dialog: keeps the list of people up to date and finds people by name.
 import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import { post } from "../net/http.js";
 import { dress } from "../ui/faces.js";
@@ -13,7 +13,7 @@ export function follow(dialog) {
     const people = dialog.querySelector("#share-people");
     if (people && !document.hidden && !people.contains(document.activeElement)) htmx.trigger(people, "refresh");
   }, EVERY);
-  let sent = null; // the form whose answer is on its way
+  let sent = null; // the form that waits for its answer
   const drawn = ({ detail }) => {
     dress(dialog);
     if (detail.ctx.request?.method.toUpperCase() !== "POST") return; // a frame of the session is swapped in, too
@@ -32,7 +32,7 @@ export function follow(dialog) {
   dialog.addEventListener("close", () => life.abort(), { signal });
 }
 
-/** A member who was removed comes back with the same role; a guest needs a new invitation, and was asked about. */
+/** Offers Undo for a removed member; the removal of a guest, who needs a new invitation, was confirmed before. */
 function offerUndo(dialog, form) {
   const { removes: name, role, again } = form.dataset;
   const user = form.elements.user.value;
@@ -47,7 +47,7 @@ function offerUndo(dialog, form) {
   toast(fill(words.personRemoved, { name }), { action: again ? { label: words.undo, run: undo } : null });
 }
 
-/** What was pressed may be gone with what it did: whoever pressed it goes on at what came of it. */
+/** Moves the focus if the pressed button has disappeared with its row. */
 function land(dialog) {
   const link = dialog.querySelector("#invite-link");
   if (!link && dialog.contains(document.activeElement)) return;

@@ -1,4 +1,4 @@
-// Sessions as files: exporting the one that is open, importing others.
+// Export of the open session, and import.
 import { textAt } from "../net/http.js";
 import { offer, on } from "../ui/commands.js";
 import { answerOf, parse } from "../ui/dom.js";
@@ -6,9 +6,9 @@ import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
 import { toast } from "../ui/toast.js";
 
-// A dialog that comes from the server when it is wanted, and goes when it is closed.
+// Dialogs that are fetched from the server on demand.
 
-/** Opens what is at an address; resolves to the dialog, or to null when it did not come, or one is open already. */
+/** Fetches and opens a dialog; resolves to it, or to null if the request failed or a dialog is open already. */
 export async function open(address) {
   const html = await textAt(address, { headers: { "HX-Request": "true" } });
   if (html === null) toast(words.notLoaded);

@@ -1,4 +1,4 @@
-// The button that tells the agent and the model, and opens their picker; the same choice behind "/model" and "/agent".
+// The button that shows the agent and the model and opens their picker, and "/model" and "/agent", which do the same.
 import { offer, on } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
@@ -6,10 +6,10 @@ import { unlessOvertaken } from "../ui/popover.js";
 
 const picker = () => late(() => import("../dialogs/model_picker.js"));
 
-/** What the picker offers of a kind: choices of a deed, as model_picker.js describes them. */
+/** Returns the choices of a kind ("agent" or "model"), as model_picker.js describes them. */
 export const choicesOf = async (kind) => (await picker())?.choices(kind) ?? [];
 
-/** `ask(command)` does what was chosen; it resolves to null when that was refused. */
+/** `ask(command)` carries out a choice; it resolves to null if it was refused. */
 export function connectChoice(ask) {
   on("model", async (button) => (await unlessOvertaken(picker()))?.openPicker(button, ask));
   offerChoice("model", words.chooseModel, "cpu", ask);

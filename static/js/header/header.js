@@ -1,4 +1,4 @@
-// The header: what can be done with the session as a whole, and with one's own settings.
+// The header: actions on the session as a whole.
 import { ask, canEdit, isGuest, live, page } from "../messages/session.js";
 import { signIn } from "../net/http.js";
 import { offerAccount } from "../sidebar/account.js";
@@ -12,9 +12,9 @@ import { late } from "../ui/late.js";
 import { openBox, openMenu, place, unlessOvertaken } from "../ui/popover.js";
 import { connectChoice } from "./choice.js";
 
-// A session that is archived: its owner can bring it back where the composer was.
+// An archived session: its owner can restore it by a button in the composer's place.
 
-let isRestoring = false; // by the banner's button, which has the focus and goes with the banner
+let isRestoring = false; // by the banner's button, which loses the focus when the banner disappears
 
 function connectArchived() {
   on("restore-session", async () => {
@@ -28,7 +28,7 @@ function connectArchived() {
   }).observe(page, { attributeFilter: ["data-archived"], attributeOldValue: true });
 }
 
-// How the page hangs on the server: the word in the header, and what to do when it is over.
+// The connection: its state in the header, and the end of access.
 
 const connection = document.getElementById("connection");
 
@@ -37,7 +37,7 @@ function said(state, reason) {
   return { "no-access": words.noAccess, gone: words.gone, "signed-out": words.signedOut }[reason];
 }
 
-/** What was read can still be read; everything else is elsewhere. */
+/** After the end of access the messages stay readable; all actions are disabled. */
 function wayHome() {
   return make("a", { href: page.dataset.home, textContent: words.yourSessions });
 }
@@ -52,7 +52,7 @@ function connectConnection() {
   });
 }
 
-// What the figures in the header say, in sentences.
+// The explanation of the header's figures.
 
 /** Opens the explanation at a button. */
 function openUsage(button) {
@@ -92,7 +92,7 @@ const number = (text) => Number(text).toLocaleString(document.documentElement.la
 const line = (text) => make("p", { textContent: text });
 
 const at = (id) => document.getElementById(id);
-// What the menu shows, in this order and with a line between the groups; who has built a deed has offered it.
+// The commands of the menu, in groups and in this order; other modules offer them.
 const GROUPS = [
   ["rename", "share", "find", "panel", "fork", "export", "removed"],
   ["pin", "archive", "restore", "leave", "delete"],
@@ -103,7 +103,7 @@ async function openShare(button) {
   (await late(() => import("../dialogs/share.js")))?.follow(dialog);
 }
 
-/** There is nothing to see in the header while nothing was used, nor on small screens. */
+/** The header hides the figures while they are zero and on small screens. */
 function figures() {
   return at("figures").checkVisibility() ? at("figures") : at("more");
 }

@@ -1,4 +1,4 @@
-// Who is here, and who is typing (LIVE-05). What is one's own is left out here: pages of all viewers get the same.
+// Presence and typing (LIVE-05). All viewers get the same frames: the user's own entry is left out here.
 import { live, page } from "../messages/session.js";
 import { valueAt } from "../net/http.js";
 import { on } from "../ui/commands.js";
@@ -7,7 +7,7 @@ import { dress, know, strangers } from "../ui/faces.js";
 import { fill, words } from "../ui/i18n.js";
 import { openBox, place as placeBox } from "../ui/popover.js";
 
-// The longest name in a sentence about one, and about two: it must fit a phone.
+// The longest name in a sentence about one person, and about two, so that it fits a phone.
 const LONGEST = [0, 30, 16];
 const place = document.getElementById("presence");
 const line = document.getElementById("typing");
@@ -15,7 +15,7 @@ const isMe = (id) => String(id) === page.dataset.viewerId;
 let drawn = "";
 let box = null;
 
-/** Begins to show what the socket tells, and to tell it when this person types. */
+/** Shows presence frames, and sends one when the user types. */
 export function connect() {
   live.addEventListener("frame", ({ detail: frame }) => frame.op === "presence" && show(frame));
   live.addEventListener("state", ({ detail: { state } }) => {
@@ -40,7 +40,7 @@ function draw(html) {
   if (box?.isConnected) fillBox();
 }
 
-/** Who came into the session after this page was loaded may have a picture. */
+/** Fetches pictures of people who joined after the page was loaded. */
 async function meet() {
   const list = await valueAt(`/sessions/${page.dataset.session}/people`);
   if (!list) return;
@@ -55,7 +55,7 @@ function say(names) {
   line.toggleAttribute("data-on", names.length > 0);
 }
 
-/** A name in a sentence: not too long, and not turning the words around it, in whatever direction it is written. */
+/** Returns a name for use in a sentence: shortened, and isolated from the direction of the text around it. */
 function isolated(name, longest) {
   const letters = [...name];
   return `\u2068${letters.length > longest ? `${letters.slice(0, longest).join("").trimEnd()}…` : name}\u2069`;

@@ -39,7 +39,7 @@ export async function toggleSource(message) {
   const text = await wholeOf(message);
   if (text === null) return notice(words.notLoaded);
   settle();
-  if (message.querySelector(":scope > .source")) return; // asked for twice
+  if (message.querySelector(":scope > .source")) return; // requested twice
   const properties = {
     className: "source",
     data: { own: "" },

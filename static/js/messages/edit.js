@@ -197,7 +197,7 @@ class Edit {
     notice(words.editRescued, { about: "send" });
   }
 
-  /** What is being made of a message outlasts the page in its tab, with what it was made of. */
+  /** Stores an unsaved edit and the text that it started from, so that it survives a reload. */
   #remember() {
     const { value } = this.field;
     keepInTab(nameOf(this.message.id), value === this.before ? null : this.#draft(value));
@@ -210,7 +210,7 @@ export async function edit(message, draft = keptInTab(nameOf(message.id))) {
   const { revision } = message.dataset; // the text may be newer than that, never older
   const before = await sourceOf(message);
   if (before === null) return notice(words.notLoaded);
-  if (!message.isConnected || isEdited(message)) return; // asked for twice
+  if (!message.isConnected || isEdited(message)) return; // requested twice
   new Edit(message, { before, revision }, draft).open();
 }
 

@@ -1,4 +1,4 @@
-// What every page with the list of sessions needs.
+// Shared by all pages with the session list.
 import * as account from "../sidebar/account.js";
 import * as signOut from "../sidebar/sign_out.js";
 import * as clipboard from "../ui/clipboard.js";

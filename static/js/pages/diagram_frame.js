@@ -1,8 +1,8 @@
-// The inside of a diagram's frame: draws what the page sends, and reports its height or what is wrong with it.
+// The script of a diagram's frame: draws the code that the page sends, and reports its height or an error.
 (() => {
   const MARGIN = 14;
-  const LEAST_SCALE = 0.7; // a diagram that would be smaller scrolls
-  // The colours of the page's style sheet, in the form that the library computes with.
+  const LEAST_SCALE = 0.7; // smaller diagrams scroll instead
+  // The colours of the page's style sheet, in the form that the library needs.
   const LIGHT = {
     background: "#f3f4f8",
     primaryColor: "#e9ebfd",
@@ -85,7 +85,7 @@
     if (width) style.minWidth = `${width * LEAST_SCALE}px`;
   }
 
-  /** One at a time, and only the newest: the theme may change while a diagram is drawn. */
+  /** Draws one diagram at a time, and only the newest: the theme may change while it is drawn. */
   async function drawAll() {
     drawing = true;
     while (wanted) {

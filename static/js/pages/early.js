@@ -1,12 +1,12 @@
-// What somebody does before the page's modules are there is done as soon as they are.
+// Keeps clicks and input from before the modules are loaded, and replays them then.
 (() => {
-  // What does nothing, or the wrong thing, by itself: links, and forms that say how they are sent, need no module.
+  // Elements that need a script. Links, and forms with a method, work without one.
   const BUTTON = "button[type='button']";
   const FORM = "form:not([action], [method])";
   const arrival = new AbortController();
   const { signal } = arrival;
   let written = [];
-  let wanted = () => {}; // only the last: who presses twice is impatient
+  let wanted = () => {}; // only the last click
   const hold = (event, later) => {
     event.preventDefault();
     event.stopPropagation();
@@ -27,7 +27,7 @@
       event.stopPropagation();
       const { target } = event;
       written = written.filter((one) => one.target !== target || one.type !== type);
-      written.push({ target, type }); // in the order of their last change
+      written.push({ target, type }); // ordered by their last change
     });
   }
   document.addEventListener(

@@ -1,4 +1,4 @@
-// The home page of users who start no sessions: the list of those that are shared with them.
+// The home page of guests, who can't create sessions: the list of sessions that are shared with them.
 import * as search from "../dialogs/search.js";
 import { listening, ring } from "../net/news.js";
 import { offerAccount } from "../sidebar/account.js";

@@ -1,4 +1,4 @@
-// The home page: its composer begins a session with what is written and attached, and loses none of it.
+// The home page: its composer creates a session with a first message and files, and loses nothing on failure.
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "../composer/completion.js";
 import {
   areThere,
@@ -42,7 +42,7 @@ form.addEventListener("submit", (event) => {
   if (field.value.trim() || files.length) send(files);
 });
 
-/** Sends the first message and opens its session; what could not be sent is there again. */
+/** Sends the first message and opens its session; on failure, text and files stay. */
 async function send(files) {
   form.ariaBusy = "true";
   try {
@@ -52,13 +52,13 @@ async function send(files) {
   } catch (error) {
     form.ariaBusy = "false";
     giveFilesBack(files);
-    forgetSession(); // its files, if there are any, still name it
+    forgetSession(); // its files still have its id
     notice(error.message);
     field.focus();
   }
 }
 
-/** The first file has begun a session already, which is used even when the file was taken away again. */
+/** Uses the session that the first file has created, even if that file was removed. */
 function message(files) {
   const values = new FormData(form);
   values.set("text", said(field.value));
@@ -78,7 +78,7 @@ addEventListener("online", tryAgain);
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
   form.ariaBusy = "false";
-  field.value = kept(DRAFT); // what stood there has been sent
+  field.value = kept(DRAFT); // the text has been sent
 });
 
 on("prompt", (button) => {
@@ -86,7 +86,7 @@ on("prompt", (button) => {
   form.requestSubmit();
 });
 
-/** Writes what was chosen into the form: an agent comes with its own model. Nothing of it can be refused yet. */
+/** Writes a choice into the form: an agent also sets its model. Nothing can be refused here. */
 function choose(command) {
   if (command.type === "set_agent") [agent.value, model.value] = [command.agent, ""];
   else model.value = `${command.provider}/${command.model}`;
@@ -94,19 +94,19 @@ function choose(command) {
   return command;
 }
 
-/** Tells what the form has: on the picker's button, in the picker, and by the suggestions, which are the agent's. */
+/** Shows the form's choice: on the picker's button, in the picker, and by the agent's suggestions. */
 function showChoice() {
   const button = document.getElementById("model");
   const lists = [...document.querySelectorAll(".home-prompts")];
   const { title, model: own } = lists.find((list) => list.dataset.agent === agent.value).dataset;
   for (const list of lists) list.hidden = list.dataset.agent !== agent.value;
   for (const name of button.querySelectorAll(".agent-now bdi")) name.textContent = title;
-  const [, ...name] = model.value.split("/"); // a model's own name may have slashes
+  const [, ...name] = model.value.split("/"); // a model's name may contain slashes
   button.querySelector(".model-now bdi").textContent = name.join("/") || own || words.defaultModel;
   button.dataset.address = `${button.dataset.address.split("?")[0]}?${new URLSearchParams({ agent: agent.value, model: model.value })}`;
 }
 
-/** A session that has not begun has no other people: here "@" is for the agent that is to answer. */
+/** At home there are no other people: "@" chooses the agent. */
 const agentSource = {
   ...mentionSource,
   find: async (query) =>
@@ -120,7 +120,7 @@ const agentSource = {
   },
 };
 
-/** What the list no longer has is not offered here either; back in the list, it is back here. */
+/** Hides recent sessions that are no longer in the list, and shows them again when they return. */
 function followList() {
   if (showsArchive()) return;
   for (const link of document.querySelectorAll(".home-session")) {

@@ -1,5 +1,5 @@
-// Passkeys: makes one, or signs in with one, for each form with data-passkey.
-// The form's field "credential" takes the browser's answer; its [role=alert] shows what went wrong, in words that it holds.
+// Passkeys: creates one, or signs in with one, for each form with data-passkey.
+// The browser's answer goes into the field "credential"; the form's [role=alert] shows errors, in texts that it has as data.
 import { valueAt } from "../net/http.js";
 
 for (const form of document.querySelectorAll("form[data-passkey]")) {
@@ -30,7 +30,7 @@ async function ask(form) {
   }
 }
 
-/** The challenge stands in the page, or is fetched when it is wanted. */
+/** Returns the challenge from the page, or fetches it. */
 async function optionsOf(form) {
   const { options } = form.dataset;
   return options ? valueAt(options) : JSON.parse(document.getElementById("passkey-options").textContent);

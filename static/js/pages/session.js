@@ -1,4 +1,4 @@
-// The session page: puts its parts together.
+// The session page: connects its parts.
 import { Composer } from "../composer/composer.js";
 import * as queue from "../composer/queue.js";
 import * as search from "../dialogs/search.js";
@@ -71,7 +71,7 @@ function overtaken(text) {
   notice(words.delivered, { about: "send" });
 }
 
-/** A page whose viewer has got another role is loaded again; this says why. */
+/** Shows, after a reload, that the user's role has changed. */
 function tellRole() {
   const { session, role } = page.dataset;
   const before = keptInTab(`parley:role:${session}`);

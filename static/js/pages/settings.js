@@ -1,4 +1,4 @@
-// The settings page: what is chosen holds at once.
+// The settings page: choices apply at once.
 import * as signOut from "../sidebar/sign_out.js";
 import { ready } from "../ui/commands.js";
 import { connectCopying } from "../ui/copy_text.js";
@@ -6,7 +6,7 @@ import * as preferences from "../ui/preferences.js";
 import { localise } from "../ui/time.js";
 import * as toasts from "../ui/toast.js";
 
-// A new API token: it is shown once, copied by one step, and not made again when the page is loaded again.
+// A new API token: shown once, with a button to copy it, and not created again by a reload.
 
 const field = document.querySelector("input#token-answer");
 
@@ -26,12 +26,12 @@ form.addEventListener("change", async ({ target }) => {
   const value = target.type === "checkbox" && !target.checked ? "no" : target.value;
   if (target.name === "theme") document.dispatchEvent(new CustomEvent("parley:theme", { detail: value }));
   const problem = await preferences.keep({ [target.name]: value }, said.notSaved);
-  if (!problem && target.name === "language") return location.reload(); // the page itself speaks it
+  if (!problem && target.name === "language") return location.reload(); // the page itself changes its language
   toasts.toast(problem || said.saved);
 });
 
 localise(document);
-// Later: going to the address's #section, which the browser does at the end of loading, takes the focus away.
+// Later, because the browser's jump to the address's #section at the end of loading takes the focus.
 addEventListener("load", () => setTimeout(() => document.querySelector("[aria-invalid=true]")?.focus()));
 showSection();
 
@@ -40,7 +40,7 @@ for (const upload of document.querySelectorAll("form[data-at-once]"))
 
 ready();
 
-/** The browser is asked at the moment when somebody wants it, and its no is told. */
+/** Asks the browser for permission when the user switches notifications on; shows a refusal. */
 async function allowed(box) {
   const answer = "Notification" in window ? await Notification.requestPermission() : "denied";
   box.checked = answer === "granted";
@@ -48,7 +48,7 @@ async function allowed(box) {
   return box.checked;
 }
 
-/** Marks in the navigation the section that is being read: the last one that has begun at its top. */
+/** Marks the section in view in the navigation: the last one whose top has been passed. */
 function showSection() {
   const links = [...document.querySelectorAll(".settings-nav a")];
   let due = 0;

@@ -1,4 +1,4 @@
-// The theme, before the first paint: the one that somebody keeps with their account, or else with this browser.
+// Sets the theme before the first paint: the account's, or else this browser's.
 (() => {
   const KEY = "parley:theme";
   const root = document.documentElement;
@@ -13,7 +13,7 @@
     try {
       localStorage.setItem(KEY, theme);
     } catch {
-      // holds for this page only
+      // applies to this page only
     }
   };
   const show = (theme) => {
@@ -21,7 +21,7 @@
     else delete root.dataset.theme;
   };
   if (root.dataset.preferences)
-    remember(root.dataset.theme ?? ""); // the page of signing in looks the same
+    remember(root.dataset.theme ?? ""); // for the sign-in page
   else show(read());
   addEventListener("storage", (event) => event.key === KEY && show(event.newValue));
   document.addEventListener("parley:theme", ({ detail }) => {

@@ -1,4 +1,4 @@
-// The context in the panel: what the model gets next, or was sent for an answer; asked for anew when something stirs.
+// The panel's context tab: what the model gets next, or was sent for an answer. Fetched again after changes.
 import { reveal } from "../messages/places.js";
 import { insist } from "../messages/retry.js";
 import { canEdit, live, page } from "../messages/session.js";
@@ -11,7 +11,7 @@ import { localise } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
 
 const SOON = 400;
-// A long session takes a while to be looked through: this much of the time nobody asks.
+// Long sessions take a while to render: wait this share of the time between requests.
 const REST = 4;
 const STIRS = ["message", "remove", "shift", "context", "session", "status", "synced"];
 const address = document.getElementById("panel").dataset.context;
@@ -23,13 +23,13 @@ let due = 0;
 let took = 0;
 let makeWay = () => {};
 
-/** Turns to what comes next, or to what was sent for the answer that this message is of. */
+/** Shows the next request, or the one for the answer that a message belongs to. */
 export function show(past) {
   if (past !== shown.past) body.scrollTop = 0;
   shown = { past, until: past === shown.past ? shown.until : "" };
 }
 
-/** Asks for it as it is now. */
+/** Fetches the content. */
 export async function refresh() {
   clearTimeout(due);
   due = 0;
@@ -42,7 +42,7 @@ export async function refresh() {
   else if (!body.querySelector("section")) body.textContent = words.panelLost;
 }
 
-/** Something has happened in the session: asks soon, together with what else happens until then. */
+/** Fetches the content soon after a change, once for several changes. */
 export function stir(op) {
   if (STIRS.includes(op) && !due) due = setTimeout(refresh, Math.max(SOON, REST * took));
 }
@@ -62,7 +62,7 @@ function draw(html) {
 const boxOf = (id) => body.querySelector(`[data-include="${CSS.escape(id)}"]`);
 const keyOf = ({ dataset }) => dataset?.key;
 
-/** Brings what is shown into line with what is to be shown, so that what a reader has opened stays with its message. */
+/** Updates the content so that opened details stay with their message. */
 function align(fresh) {
   const [list, wanted] = [body, fresh].map((root) => root.querySelector(".context-list"));
   wanted?.replaceChildren(...wanted.children);
@@ -84,9 +84,9 @@ async function turn(box) {
   if (done === null && box.isConnected) box.checked = box.hasAttribute("checked");
 }
 
-// What can be done with a message in the list.
+// Actions on a message in the list.
 
-/** Opens the menu of the message that a button is of. */
+/** Opens the menu of a button's message. */
 function openMenuOf(button) {
   const id = button.dataset.of;
   const way = { label: words.contextGo, icon: "message-square", run: () => go(id) };
@@ -98,7 +98,7 @@ function openMenuOf(button) {
   openMenu(button, [[way], mayChange ? changes : []], { label: words.actions });
 }
 
-/** Goes to a message in the session; on phones the panel leaves it the screen. */
+/** Goes to a message in the session; on phones, closes the panel first. */
 function go(id) {
   makeWay();
   reveal(id);
@@ -116,7 +116,7 @@ async function includeBefore(what) {
   if (done) toast(fill(words.contextIncluded, { count: done.count }));
 }
 
-/** `leave` closes the panel where it covers the messages. */
+/** `leave` closes the panel if it covers the messages. */
 export function connect(leave) {
   makeWay = leave;
   body.addEventListener("change", ({ target }) => target.dataset.include && turn(target));

@@ -1,11 +1,11 @@
-// The way to the panel beside the session: its keys, its place in menus, and whether it was open. The rest comes with it.
+// Opens the panel: its keys and commands, and whether it was open. The rest is loaded on first use.
 import { keep, kept } from "../net/storage.js";
 import { isBehind, offer, on, withControl } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
 import { close as closeBox } from "../ui/popover.js";
 
-const WIDE = matchMedia("(width >= 1200px)"); // panel.css says the same
+const WIDE = matchMedia("(width >= 1200px)"); // the same condition as in panel.css
 const REMEMBERED = "parley:panel";
 const panel = document.getElementById("panel");
 

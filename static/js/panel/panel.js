@@ -1,4 +1,4 @@
-// The panel beside the session: opened and closed, its two tabs, and kept as the session is now.
+// The panel beside the session: opening and closing, its two tabs, and updates.
 import { live, page } from "../messages/session.js";
 import { textAt } from "../net/http.js";
 import { PHONE } from "../ui/commands.js";
@@ -29,7 +29,7 @@ export async function open(focus, { tab = "", past = "" } = {}) {
   if (tab === "context") context.show(past);
   if (focus) (document.getElementById(focus) ?? panel).focus();
   await fetchContent();
-  // What came with the content has the focus now, unless the reader has moved it.
+  // Focus the new content, unless the user has moved the focus.
   if (focus && document.activeElement === panel) document.getElementById(focus)?.focus();
 }
 
@@ -41,12 +41,12 @@ export function close() {
   before = null;
 }
 
-/** On phones the panel covers the messages: who goes to one leaves it. */
+/** Closes the panel on phones, where it covers the messages. */
 function makeWay() {
   if (PHONE.matches) close();
 }
 
-/** Says that it is open; on phones it covers everything else. */
+/** Marks the panel as open; on phones it covers the page. */
 function isolate() {
   page.inert = PHONE.matches && !panel.hidden;
   document.getElementById("panel-button").setAttribute("aria-expanded", String(!panel.hidden));
@@ -89,7 +89,7 @@ function show(html) {
   showPresent();
 }
 
-/** Marks who is here now, by what the header knows of it. Returns whether all of them are in the list. */
+/** Marks the people who are present. Returns whether all of them are in the list. */
 function showPresent() {
   const present = new Set(
     [...document.querySelectorAll("#presence li [data-person]")].map((face) => face.dataset.person),
@@ -102,7 +102,7 @@ function showPresent() {
 }
 
 function follow() {
-  if (!showPresent()) refresh(); // somebody has just been let in
+  if (!showPresent()) refresh(); // a person has just been added
 }
 
 export function connect() {

@@ -1,4 +1,4 @@
-// The system prompt in the panel: written by several people, and never over each other's words unseen.
+// The system prompt in the panel, which several people can edit without overwriting each other unseen.
 import { live, page } from "../messages/session.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
 import { on } from "../ui/commands.js";
@@ -9,12 +9,12 @@ import { notice } from "../ui/notice.js";
 const OF = "system_prompt";
 const DRAFT = `parley:prompt:${page.dataset.session}`;
 const at = (id) => document.getElementById(id);
-let seen = null; // the prompt as this person has had it before them
-let saving = null; // what is on its way
+let seen = null; // the prompt that the user has seen
+let saving = null; // the text that is being saved
 
 const isChanged = () => at("prompt") !== null && seen !== null && at("prompt").value !== seen;
 
-/** Takes the prompt out of content that is about to be shown, so that what somebody is writing stays; returns it. */
+/** Removes the prompt from new content, so that the user's edit stays; returns it. */
 export function keep(fresh) {
   const field = fresh.querySelector("#prompt");
   const mine = at("prompt");
@@ -24,7 +24,7 @@ export function keep(fresh) {
   return told;
 }
 
-/** Shows the prompt as it is now, or says beside somebody's own words that it has become another. */
+/** Shows the present prompt, or a conflict beside the user's edit. */
 export function follow(told) {
   const field = at("prompt");
   if (!field || told === null) return;
@@ -51,7 +51,7 @@ function prepare(field) {
   if (draft) written();
 }
 
-/** What is being written outlasts the page in its tab, with what it was made of. */
+/** Stores an unsaved edit and the prompt that it started from, so that it survives a reload. */
 function written() {
   keepInTab(DRAFT, isChanged() ? { text: at("prompt").value, seen } : null);
   show(isChanged() ? words.promptUnsaved : "");
@@ -71,7 +71,7 @@ async function save() {
   }
 }
 
-/** This is what it is now, and nobody is writing. */
+/** Shows the present prompt without an edit. */
 function settle(told) {
   const field = at("prompt");
   const isNews = seen !== null && told !== seen && told !== saving;
@@ -83,7 +83,7 @@ function settle(told) {
   else show(at("prompt-state").textContent === words.promptSaved ? words.promptSaved : "");
 }
 
-/** Somebody else has written one: which is it to be? */
+/** Shows the choice between the user's prompt and a newer one. */
 async function choose() {
   const field = at("prompt");
   const take = ({ current }) => {
@@ -102,7 +102,7 @@ async function choose() {
 }
 
 function show(state) {
-  if (!at("prompt-state")) return; // the session has been archived meanwhile
+  if (!at("prompt-state")) return; // the session has been archived since
   at("prompt-state").textContent = state;
   for (const id of ["prompt-save", "prompt-undo"]) at(id).hidden = !isChanged() || clash.isOpen(at("prompt-clash"));
 }

@@ -1,4 +1,4 @@
-// The account menu: settings, theme, sessions out of sight, administration, signing out.
+// The account menu: settings, theme, archived sessions, administration, sign-out.
 import { itemsOf, offer, on } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
 import { openMenu } from "../ui/popover.js";
@@ -11,20 +11,20 @@ const THEMES = [
   ["light", "sun", words.themeLight],
   ["dark", "moon", words.themeDark],
 ];
-// What the menu has below the themes, of what is offered on this page.
+// The menu's commands below the themes, as far as the page offers them.
 const GROUPS = [["archived", "import"], ["keys", "admin"], ["sign-out"]];
 const root = document.documentElement;
 
 const present = () => root.dataset.theme ?? "";
 
-/** Shows a theme ("" is the system's) and keeps it with the account. */
+/** Shows a theme ("" is the system's) and stores it with the account. */
 async function chooseTheme(theme) {
   document.dispatchEvent(new CustomEvent("parley:theme", { detail: theme }));
   const problem = await keep({ theme }, words.notDone);
   if (problem) toast(problem);
 }
 
-/** Offers what is about the account and not about the session. */
+/** Offers the commands for the account. */
 export function offerAccount() {
   const { settings, admin } = document.getElementById("account").dataset;
   offer({

@@ -1,4 +1,4 @@
-// Archiving, deleting, pinning … sessions, one or many, with a way back.
+// Archiving, deleting, pinning … one or more sessions, with Undo.
 import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import { post, textAt } from "../net/http.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
@@ -9,7 +9,7 @@ import { atMidnight, localise, tellZone } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
 import { shownWorkspace } from "./workspaces.js";
 
-// The list of sessions keeps itself up to date, without taking away what somebody is doing in it.
+// Keeps the session list up to date without disturbing what the user does in it.
 
 const SOON = 300;
 const EVERY = 15_000;
@@ -18,16 +18,16 @@ const state = { shown: "", archived: "" };
 let due = 0;
 let loading = null;
 
-/** Asks for the list anew, at once. Resolves to whether it came. */
+/** Fetches the list at once. Resolves to whether that worked. */
 export async function refresh() {
   clearTimeout(due);
   due = 0;
-  while (loading) await loading; // an answer on its way may be older than the question
+  while (loading) await loading; // a pending answer may be older than this request
   loading = load().finally(() => (loading = null));
   return loading;
 }
 
-/** Shows more rows, or another list: {shown: "180"}, {archived: "yes"}. Resolves to whether it came. */
+/** Shows more rows, or another list: {shown: "180"}, {archived: "yes"}. Resolves to whether that worked. */
 export async function show(values) {
   const before = { ...state };
   Object.assign(state, values);
@@ -38,12 +38,12 @@ export async function show(values) {
 
 export const showsArchive = () => state.archived === "yes";
 
-/** Asks soon: many reasons that come together are one question. */
+/** Fetches the list soon, once for several requests. */
 function soon() {
   due ||= setTimeout(refresh, SOON);
 }
 
-/** `isRung` says whether "parley:rail" on the document tells of all news; while it does not, the list looks itself. */
+/** `isRung` returns whether "parley:rail" on the document reports all changes; otherwise the list polls. */
 export function keepFresh(isRung) {
   if (tellZone().isNew) soon();
   localise(list);
@@ -55,7 +55,7 @@ export function keepFresh(isRung) {
 }
 
 async function load() {
-  if (list.querySelector(".rail-rename")) return soon() ?? false; // somebody is writing in the list
+  if (list.querySelector(".rail-rename")) return soon() ?? false; // the user is renaming a session
   const query = new URLSearchParams({ ...state, current: list.dataset.current, workspace: shownWorkspace() });
   const text = await textAt(`${list.dataset.address}?${query}`);
   if (text === null) return false;
@@ -64,7 +64,7 @@ async function load() {
   return true;
 }
 
-/** Rows keep their elements by their ids, also when they move: what has the focus keeps it. */
+/** Keeps the elements of rows by their ids, also when they move, so that the focus stays. */
 async function morph(text) {
   const focused = list.contains(document.activeElement) ? document.activeElement.id : "";
   const top = list.scrollTop;
@@ -83,7 +83,7 @@ const GOES = ["delete", "leave"];
 const SECONDS = 8;
 const HANDED_OVER = "parley:done";
 
-/** Does a deed (chat/services/sessions/actions.py has them) with sessions, by their ids. */
+/** Carries out an action of chat/services/sessions/actions.py on sessions, by their ids. */
 export async function organise(deed, ids, { final = false } = {}) {
   try {
     const done = await post(
@@ -104,13 +104,13 @@ function tell({ ids, words: said, undo }) {
   if (said) toast(said, { action: action || null, seconds: SECONDS });
 }
 
-/** The open session is no more: what was done, and its way back, are told at home. */
+/** Leaves for home, which shows the toast with Undo: the open session is gone. */
 function goHome(done) {
   keepInTab(HANDED_OVER, done);
   location.assign(list.dataset.home);
 }
 
-/** Tells what another page has handed over. */
+/** Shows the toast that the previous page has handed over. */
 export function tellHandedOver() {
   const done = keptInTab(HANDED_OVER);
   keepInTab(HANDED_OVER, null);

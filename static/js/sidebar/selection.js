@@ -1,4 +1,4 @@
-// Choosing several sessions of the list, to archive or delete them together.
+// Selecting several sessions, to archive or delete them together.
 import { on } from "../ui/commands.js";
 import { fill, words } from "../ui/i18n.js";
 import { organise } from "./organise.js";
@@ -12,7 +12,7 @@ let last = "";
 const rows = () => [...list.querySelectorAll(".rail-row")];
 const isOn = () => rail.classList.contains("selecting");
 
-/** Begins with one row. */
+/** Starts with one row. */
 export function begin(row) {
   rail.classList.add("selecting");
   bar.hidden = false;
@@ -36,7 +36,7 @@ function choose(some, wanted) {
   draw();
 }
 
-/** With Shift from the row that was chosen before, all in between go along. */
+/** With Shift, selects all rows from the one selected before. */
 function toggled(row, withRange) {
   const all = rows();
   const [from, to] = [all.findIndex(({ dataset }) => dataset.session === last), all.indexOf(row)];
@@ -64,7 +64,7 @@ export function connect() {
   list.addEventListener("click", (event) => {
     const row = event.target.closest(".rail-row");
     if (!isOn() || !row || event.target.closest(".rail-dots")) return;
-    if (!event.target.matches(".rail-check")) event.preventDefault(); // not to the session
+    if (!event.target.matches(".rail-check")) event.preventDefault(); // do not open the session
     toggled(row, event.shiftKey);
   });
   rail.addEventListener("keydown", (event) => {

@@ -1,4 +1,4 @@
-// The rail: the list of sessions and what can be done with each.
+// The session list and the actions on each session.
 import { post } from "../net/http.js";
 import { copyLink } from "../ui/clipboard.js";
 import { offer, on } from "../ui/commands.js";
@@ -14,11 +14,11 @@ const list = document.getElementById("rail-list");
 const HOLD = 500; // ms
 const rowOf = (element) => element?.closest(".rail-row");
 const open = () => document.getElementById(`rail-${list.dataset.current}`);
-const mayBegin = () => document.getElementById("rail-new") !== null; // guests may not
+const mayBegin = () => document.getElementById("rail-new") !== null; // guests can't
 const titleOf = (row) => row.querySelector(".rail-title").textContent;
 const yes = (row, name) => row.dataset[name] === "yes";
 
-/** Shows the archived sessions in place of the others, and back. */
+/** Switches between archived and other sessions. */
 async function showArchive() {
   selection.end();
   if (!(await show({ archived: showsArchive() ? "" : "yes", shown: "" }))) return toast(words.notLoaded);
@@ -30,7 +30,7 @@ function menu(row) {
   openMenu(row.querySelector(".rail-dots"), items(row), { label: fill(words.menuOf, { title: titleOf(row) }) });
 }
 
-/** What can be done with one session; what is not one's own can be left, not deleted. */
+/** Returns the actions on a session; users can leave, not delete, a session of another person. */
 function items(row) {
   const id = row.dataset.session;
   const one = (deed, icon, label, more) => ({ icon, label, run: () => organise(deed, [id]), ...more });
@@ -51,7 +51,7 @@ function items(row) {
   return [more, [end]];
 }
 
-/** Rename in place: Enter or leaving the field keeps, Escape does not. */
+/** Renames in place: Enter or leaving the field saves, Escape cancels. */
 function rename(row) {
   const form = copyOf("rail-rename");
   const field = form.querySelector("input");
@@ -91,7 +91,7 @@ async function keepTitle(row, title, before) {
   await refresh();
 }
 
-/** The open session's own deeds, for the palette and the header's menu. */
+/** Offers the actions on the open session, for the palette and the header's menu. */
 function offerDeeds() {
   const row = open();
   const can = (condition) => () => open() !== null && condition(open());
@@ -116,7 +116,7 @@ function offerDeeds() {
   one("delete", { label: words.delete, icon: "trash-2", can: can((now) => yes(now, "mine")) });
 }
 
-/** A long press opens the menu, and is no click; browsers that tell of it by themselves may be quicker. */
+/** Opens the menu on a long press, without a click; some browsers fire `contextmenu` before that. */
 function press(event) {
   const row = rowOf(event.target);
   if (event.pointerType !== "touch" || !row || event.target.closest("button, input")) return;
@@ -127,7 +127,7 @@ function press(event) {
   whenHeld(event, HOLD, held, ["contextmenu"]);
 }
 
-/** `isRung` says whether news of the list would be heard. */
+/** `isRung` returns whether the page receives changes of the list. */
 export function connect(isRung) {
   on("rail-menu", (button) => menu(rowOf(button)));
   on("leave", () => organise("leave", [list.dataset.current]));

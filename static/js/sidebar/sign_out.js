@@ -1,4 +1,4 @@
-// Signing out: drafts, unsent messages and everything else that this browser keeps of the user goes.
+// Sign-out: removes drafts, unsent messages and everything else that this browser stores for the user.
 import { answerOf, copyOf } from "../ui/dom.js";
 
 const STORAGES = ["localStorage", "sessionStorage"];
@@ -19,7 +19,7 @@ function clear() {
 
 const hasUnsent = () => namesIn("localStorage").some((name) => name.startsWith("parley:outbox:"));
 
-/** Signs out; asks users first who could not sign in again by themselves. */
+/** Signs out; asks first if the user has no way to sign in again. */
 export async function signOut() {
   const form = document.getElementById("sign-out");
   if (form.dataset.wayBack === "yes" || (await answerOf(copyOf("confirm-sign-out"))) === "confirm")
@@ -31,7 +31,7 @@ export function connect() {
     form.addEventListener("submit", (event) => {
       if (hasUnsent() && !confirm(form.dataset.signOut)) return event.preventDefault();
       clear();
-      addEventListener("pagehide", clear); // what the page writes as it goes
+      addEventListener("pagehide", clear); // also what the page stores while it unloads
     });
   }
 }

@@ -1,17 +1,17 @@
-// The workspaces that somebody is in: which one this page shows, and going to another. Of a single one nothing is said.
+// The user's workspaces: which one this page shows, and switching. A single workspace is not shown.
 import { offer, on } from "../ui/commands.js";
 import { fill, words } from "../ui/i18n.js";
 import { openMenu } from "../ui/popover.js";
 
 const list = document.getElementById("rail-list");
 const button = document.getElementById("rail-switch");
-// Where the home page's form begins a session; "" is wherever its writer is.
+// The workspace in which home's form creates a session; "" is the user's current one.
 const begins = document.querySelector("#begin [name=workspace]");
 
-/** All of them as the list has last heard: {id, name, initials, colour, address, here, unread}. */
+/** The workspaces, as last received: {id, name, initials, colour, address, here, unread}. */
 const places = () => JSON.parse(document.getElementById("rail-places").dataset.places);
 
-/** The id of the one that this page shows, wherever its reader is on other pages; "" where there is but one. */
+/** The id of the workspace that this page shows; "" if there is only one. */
 export const shownWorkspace = () => String(places().find(({ here }) => here)?.id ?? "");
 
 const go = ({ address }) => location.assign(address);
@@ -20,7 +20,7 @@ function item(place) {
   return { label: place.name, checked: place.here, unread: place.unread ? words.unread : "", run: () => go(place) };
 }
 
-/** What was drawn with the page follows the list's news. */
+/** Updates what was rendered with the page. */
 function draw() {
   const all = places();
   const here = all.find((place) => place.here);

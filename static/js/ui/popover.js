@@ -48,11 +48,11 @@ export function close() {
   if (lost) (anchor.isConnected ? anchor : document.getElementById("main")).focus({ preventScroll: true });
 }
 
-/** Puts what is open below its anchor and from its start; above it, or from its end, where there is more room. */
+/** Places the open box below its anchor, aligned with its start; above it, or with its end, if there is more room. */
 export function place() {
   if (!open) return;
   const { anchor, element } = open;
-  if (anchor.tagName === "BUTTON") anchor.setAttribute("aria-expanded", "true"); // also when it has been drawn anew
+  if (anchor.tagName === "BUTTON") anchor.setAttribute("aria-expanded", "true"); // also after a new rendering
   if (SHEET.matches) return element.removeAttribute("style");
   const at = anchor.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = element;
@@ -67,7 +67,7 @@ export function place() {
 
 const clamp = (value, most) => Math.max(MARGIN, Math.min(value, most - MARGIN));
 
-/** Takes the click away that belongs to the present press. */
+/** Suppresses the click that follows the present press. */
 export function swallowClick() {
   const life = new AbortController();
   const swallow = (event) => {
@@ -80,8 +80,8 @@ export function swallowClick() {
 }
 
 /**
- * Calls back when the finger of a `pointerdown` has stayed where it is for so many ms. Moving it, scrolling, and events of
- * the names in `stops` are no long press.
+ * Calls back when the finger of a `pointerdown` has rested for so many ms. Moving, scrolling, and events named in
+ * `stops` cancel the long press.
  */
 export function whenHeld({ clientX, clientY }, ms, callback, stops = []) {
   const life = new AbortController();
@@ -97,7 +97,7 @@ export function whenHeld({ clientX, clientY }, ms, callback, stops = []) {
   addEventListener("pointermove", far, { signal: life.signal });
 }
 
-/** The button of a phone that leads back closes a sheet, and leaves the page where it is. */
+/** On phones the Back button closes a sheet and stays on the page. */
 function wayBack() {
   if (!globalThis.CloseWatcher) return null;
   const watcher = new CloseWatcher();
@@ -108,14 +108,14 @@ function wayBack() {
 const isOurs = (node) =>
   open.element.contains(node) || (open.anchor.tagName === "BUTTON" && open.anchor.contains(node));
 
-/** A press beside it closes it; what stands under a sheet is not pressed by that. */
+/** A press outside closes it; under a sheet that press does nothing else. */
 function pressed({ target }) {
   if (!open || isOurs(target)) return;
   if (SHEET.matches) swallowClick();
   close();
 }
 
-/** Escape is for what is on top, wherever the focus is. */
+/** Escape closes the topmost box, wherever the focus is. */
 function escaped(event) {
   if (!open || event.key !== "Escape" || composing(event)) return;
   event.preventDefault();
@@ -127,9 +127,9 @@ function escaped(event) {
 
 /**
  * Opens a menu at an element, which gets the focus back when it closes; with its menu already open, the anchor closes it.
- * `groups` of items have a line between them, empty ones are not seen. An item is {label, icon, keys, run, danger,
- * checked, disabled, unread}; `checked` (true or false) makes it a choice, `keys` tells the shortcut, `unread` marks it with
- * these words.
+ * `groups` of items have a line between them; empty groups are left out. An item is {label, icon, keys, run, danger,
+ * checked, disabled, unread}; `checked` (true or false) makes it a choice, `keys` is its shortcut, `unread` the label
+ * of its mark.
  */
 export function openMenu(anchor, groups, { label }) {
   const choices = groups.flat().filter((item) => item.checked !== undefined).length;
@@ -170,13 +170,13 @@ function mark(said) {
   );
 }
 
-/** The focus goes back first: what is done may take it elsewhere. */
+/** Returns the focus first: the action may move it elsewhere. */
 function choose(item) {
   close();
   item.run();
 }
 
-/** Tab leaves a menu, to where it was opened. */
+/** Tab closes a menu and returns the focus. */
 function left(event) {
   if (event.key !== "Tab") return;
   close();

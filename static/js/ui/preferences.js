@@ -1,4 +1,4 @@
-// What somebody chose, told to the server: it is theirs on every device.
+// Preferences, stored with the user's account.
 import { post } from "../net/http.js";
 
 const root = document.documentElement;
@@ -6,8 +6,8 @@ let last = Promise.resolve("");
 let waiting = {};
 
 /**
- * Keeps choices ({theme: "dark"}), also where the page is left at once; resolves to "", or why not. One request at a
- * time, so that the last choice stays.
+ * Stores preferences ({theme: "dark"}), even if the page is left at once; resolves to "" or an error text. One request at a
+ * time, so that the last choice wins.
  */
 export function keep(choices, failed) {
   Object.assign(waiting, choices);

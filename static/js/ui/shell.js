@@ -1,15 +1,15 @@
-// Small states of the page's frame, as Alpine components: the rail (a drawer on phones), and the title.
+// Alpine components of the page's frame: the session list (a drawer on phones) and the title.
 import Alpine from "../../vendor/alpine/module.esm.min.js";
 import { isBehind, offer, PHONE, ready, withControl } from "./commands.js";
 import { composing } from "./field.js";
 import { words } from "./i18n.js";
 
-// The room that a keyboard on the glass leaves: some browsers lay it over the page instead of making the page smaller.
+// The height above an on-screen keyboard: some browsers lay it over the page instead of making the page smaller.
 
 const view = window.visualViewport;
 const root = document.documentElement;
 
-/** Magnified by two fingers, the page is meant to be larger than what is seen of it. */
+/** Ignores pinch zoom, which makes the page larger than the visible part. */
 function fit() {
   const covered = view.scale === 1 && root.clientHeight - view.height > 1;
   if (!covered) return root.style.removeProperty("--room");
@@ -42,7 +42,7 @@ function shell() {
         event.preventDefault();
         this.toggle();
       });
-      PHONE.addEventListener("change", () => this.close()); // a wide page has no drawer to be behind
+      PHONE.addEventListener("change", () => this.close()); // a wide page has no drawer
       offer({ id: "rail", label: words.showList, icon: "panel-left", keys: "Ctrl+B", run: () => this.toggle() });
     },
     toggle() {
@@ -50,7 +50,7 @@ function shell() {
       else if (this.isOpen) this.close();
       else this.open();
     },
-    /** Escape is for what is on top. */
+    /** Escape closes the topmost element. */
     escape(event) {
       if (!event.defaultPrevented && !isBehind()) this.close();
     },
@@ -98,7 +98,7 @@ function title(rename) {
   };
 }
 
-/** Starts Alpine, when all else listens; `rename` is given a new title. */
+/** Starts Alpine after everything else is connected; `rename` is called with a new title. */
 export function connect(rename = () => {}) {
   connectRoom();
   Alpine.data("shell", shell);

@@ -1,4 +1,4 @@
-// Keys that work on the whole page: help with all of them ("?"), and the way back to the composer (Shift+Escape).
+// Keys that work on the whole page: "?" for help, Shift+Escape to return to the composer.
 import { isBehind, offer, offered, shown } from "./commands.js";
 import { answerOf, copyOf, make } from "./dom.js";
 import { field } from "./field.js";
@@ -7,9 +7,9 @@ import { late } from "./late.js";
 
 const FIELDS = "input, textarea, select, [contenteditable]";
 
-/** Brings the dialog up to date. */
+/** Updates the dialog. */
 async function fillIn(dialog) {
-  // The composer's own list says when Escape stops the agent.
+  // The composer's list has Escape, which stops the agent.
   const deeds = offered().filter(({ id, keys }) => keys && id !== "stop");
   dialog.querySelector("[data-actions]").replaceChildren(...deeds.map(row));
   const messages = dialog.querySelector("[data-messages]");

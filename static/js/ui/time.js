@@ -1,11 +1,11 @@
-// Times in the reader's own zone, by their 24-hour or 12-hour clock (UI-02).
+// Times in the user's time zone, with a 24-hour or 12-hour clock (UI-02).
 
 const ZONE = "parley_zone";
 const root = document.documentElement;
 const two = (number) => String(number).padStart(2, "0");
 const isTwelve = () => root.dataset.clock === "12";
 
-/** `14:30` today, `2/28 14:30` this year, `2025/12/31 14:30` before that; `2:30 PM` for those who read it so. */
+/** `14:30` today, `2/28 14:30` this year, `2025/12/31 14:30` before that; `2:30 PM` with a 12-hour clock. */
 function clock(date, now = new Date()) {
   const time = timeOf(date);
   const day = `${date.getMonth() + 1}/${date.getDate()}`;
@@ -23,10 +23,10 @@ function inList(date, now = new Date()) {
   ).format(date);
 }
 
-/** The whole date and time, in words. */
+/** Returns the full date and time. */
 export const fullTime = (date) => dated({ dateStyle: "full", timeStyle: "medium" }, date);
 
-/** How a `data-form` writes a time; without one, `clock` does. */
+/** The formats by `data-form`; without one, `clock`. */
 const FORMS = {
   full: fullTime,
   list: inList,
@@ -34,7 +34,7 @@ const FORMS = {
   seconds: (date) => dated({ dateStyle: "medium", timeStyle: "medium" }, date),
 };
 
-/** Writes every <time> below a node in the reader's zone, with the full date on hover. */
+/** Fills every <time> below a node in the user's time zone, with the full date on hover. */
 export function localise(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const date = new Date(time.dateTime);
@@ -46,7 +46,7 @@ export function localise(root) {
   }
 }
 
-/** The reader's zone, told to the server too, which groups lists by days; says whether that is news to it. */
+/** Sends the user's time zone to the server, which groups lists by day; returns whether it is new there. */
 export function tellZone() {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
   const cookie = `${ZONE}=${zone}`;
@@ -55,7 +55,7 @@ export function tellZone() {
   return { zone, isNew };
 }
 
-/** Calls back soon after each midnight: what was "14:30" has become "2/28 14:30". */
+/** Calls back soon after each midnight, when "14:30" becomes "2/28 14:30". */
 export function atMidnight(callback) {
   let day = new Date().toDateString();
   const look = () => {
@@ -65,7 +65,7 @@ export function atMidnight(callback) {
   };
   const wait = () => setTimeout(() => (look(), wait()), new Date().setHours(24, 0, 1, 0) - Date.now());
   wait();
-  document.addEventListener("visibilitychange", look); // timers stand still while a machine sleeps
+  document.addEventListener("visibilitychange", look); // timers stop while a machine sleeps
 }
 
 // `hour12: false` would write midnight as 24:00 in English.
@@ -80,7 +80,7 @@ function timeOf(date) {
 
 const formatters = new Map();
 
-/** Making one costs more than all that it will write. */
+/** Cached: creating a formatter costs more than all of its use. */
 export function formatter(options) {
   const name = JSON.stringify(options);
   if (!formatters.has(name)) formatters.set(name, new Intl.DateTimeFormat(root.lang, options));

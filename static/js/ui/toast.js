@@ -1,4 +1,4 @@
-// Short words on what was just done, with a way to take it back; they wait while somebody looks at them.
+// Toasts: short messages about the last action, often with Undo. They stay while the user looks at them.
 import { copyOf, make } from "./dom.js";
 
 const LOOK = 5;
@@ -7,7 +7,7 @@ const MOST = 4;
 const region = document.getElementById("toasts");
 let before = null;
 
-/** Shows `text` for some seconds, with one thing that can be done about it. Returns a function that takes it away. */
+/** Shows `text` for some seconds, with an optional action. Returns a function that removes it. */
 export function toast(text, { action = null, seconds = action ? DECIDE : LOOK } = {}) {
   if (!action) forget(text);
   const element = copyOf("toast");
@@ -19,7 +19,7 @@ export function toast(text, { action = null, seconds = action ? DECIDE : LOOK } 
   return watch(element, seconds);
 }
 
-/** What is said again is not said twice. */
+/** Replaces a toast with the same text. */
 function forget(text) {
   const said = [...region.children].find(
     (each) => !each.querySelector(".toast-action") && each.querySelector(".toast-text").textContent === text,
@@ -36,7 +36,7 @@ function addAction(element, { label, run }) {
   element.querySelector(".toast-text").after(button);
 }
 
-/** Counts down, but not under the pointer, with the focus in it, or while the page is not seen. */
+/** Counts down, except on hover, with the focus in it, or while the page is hidden. */
 function watch(element, seconds) {
   let timer = 0;
   const go = () => {
@@ -68,7 +68,7 @@ function leave(element) {
   if (hadFocus) (region.querySelector("button") ?? before)?.focus?.();
 }
 
-/** A modal dialog makes the rest of the page inert: while one is open its toasts are inside of it. */
+/** A modal dialog makes the rest of the page inert: while one is open, toasts are inside it. */
 function bringUp() {
   const dialog = [...document.querySelectorAll("dialog:modal")].at(-1);
   const place = dialog ?? document.body;
@@ -93,6 +93,6 @@ export function connect() {
     },
     true,
   );
-  // What the server said with the page goes as the others go.
+  // Messages that the server rendered with the page disappear like the others.
   for (const element of region?.children ?? []) watch(element, LOOK);
 }
