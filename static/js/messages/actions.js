@@ -1,4 +1,4 @@
-// What can be done with a message, as one list: for its toolbar, its menu and its keys (UI-11).
+// The actions on a message, as one list: for its toolbar, its menu and its keys (UI-11).
 import { textAt } from "../net/http.js";
 import { copyWords } from "../ui/clipboard.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
@@ -11,9 +11,9 @@ import { isOver, lastMessage, nextMessage } from "./list.js";
 import { insist, retry, runTools, stopFirst } from "./retry.js";
 import { canEdit, isGuest, live, mayEdit, page } from "./session.js";
 
-// The ways to what was: the history of a message and of the system prompt, and what was removed. The rest comes late.
+// Opens the history of a message or the system prompt, and removed messages. The dialog is loaded on first use.
 
-/** Shows who made what of a message, or of the system prompt. */
+/** Shows the history of a message, or of the system prompt. */
 async function showHistory(of) {
   close();
   (await unlessOvertaken(late(() => import("../dialogs/history.js"))))?.show(`history?id=${of}`);
@@ -36,7 +36,7 @@ function connectPast() {
   });
 }
 
-// A copy of the whole session to go on with in another way; from a message its own menu does it.
+// Forks the whole session; the menu of a message forks at that message.
 
 function last() {
   let message = lastMessage();
@@ -60,9 +60,9 @@ const mayChange = (message) => canEdit && page.dataset.archived === "no" && isOv
 const isExcluded = (message) => message.classList.contains("excluded");
 const FOR_ALL = ["copy", "source", "link", "fork", "history", "details"];
 
-// {name, label, icon, key, can, run}, in the groups of the menu; those without a key are in the menu only. What has a
-// `stopping` label as well is never done while the agent works: the menu, which says so, stops it first. `keyIs` limits
-// for which messages a key is.
+// {name, label, icon, key, can, run}, in the groups of the menu; those without a key are in the menu only. An action
+// with a `stopping` label is not available while the agent works, except in the menu, which stops the agent first.
+// `keyIs` limits the key to certain messages.
 const GROUPS = [
   [
     { name: "copy", label: () => words.actionCopy, icon: "copy", key: "c", can: () => true, run: copy },
@@ -153,10 +153,10 @@ const GROUPS = [
 ];
 const ACTIONS = GROUPS.flat();
 
-/** The actions that make sense for a message now. */
+/** Returns the actions that are available for a message now. */
 export const actionsFor = (message) => ACTIONS.filter((action) => action.can(message));
 
-/** What keys do with the message that has the focus: {label, keys}. */
+/** Returns the keys for the focused message: {label, keys}. */
 export function keysOfMessages() {
   const known = ACTIONS.filter(
     ({ key, name }) => key && (canEdit || FOR_ALL.includes(name)) && !(isGuest && name === "fork"),
@@ -164,7 +164,7 @@ export function keysOfMessages() {
   return known.map(({ label, key }) => ({ label: label(), keys: shown(key) }));
 }
 
-/** Does an action by its name or key, if it makes sense; whether it did. */
+/** Runs an action by its name or key, if it is available; returns whether it did. */
 export function act(message, wanted, anchor = message) {
   const isMeant = ({ name, key, keyIs }) => name === wanted || (key === wanted && (keyIs?.(message) ?? true));
   const action = actionsFor(message).find(isMeant);
@@ -172,7 +172,7 @@ export function act(message, wanted, anchor = message) {
   return Boolean(action);
 }
 
-/** Opens the menu of a message beside an element; `byPress`: by a finger that must not press what comes up under it. */
+/** Opens the menu of a message beside an element; `byPress`: by a long press, whose end must not click an item. */
 export function openFor(message, anchor, { byPress = false } = {}) {
   if (byPress) swallowClick();
   const groups = GROUPS.map((group) =>
@@ -191,12 +191,12 @@ function itemOf(action, message, anchor) {
 
 const shown = (key) => (key.length === 1 ? key.toUpperCase() : key.slice(0, 3));
 
-/** Text of the server's making: a message is copied to the letter, whatever the page shows of it (MSG-12). */
+/** Copies a message's exact text, which the server provides (MSG-12). */
 export function sourceOf(message) {
   return textAt(`${location.pathname}source?id=${message.id}`);
 }
 
-/** The Markdown of a message with links to its files. */
+/** Returns the Markdown of a message with links to its files. */
 export function wholeOf(message) {
   return textAt(`${location.pathname}source?id=${message.id}&files=yes`);
 }

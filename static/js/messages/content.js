@@ -1,4 +1,4 @@
-// What rendered Markdown leaves to the page: words in its language, footnotes, and code or tables taken elsewhere.
+// The page's part of rendered Markdown: labels in the user's language, footnotes, and buttons of code and tables.
 import { keep, kept } from "../net/storage.js";
 import { confirm, copyWords } from "../ui/clipboard.js";
 import { offer, on } from "../ui/commands.js";
@@ -8,7 +8,7 @@ import { late } from "../ui/late.js";
 import { notice } from "../ui/notice.js";
 import { leave } from "./scroll.js";
 
-// Code, and what else scrolls in messages: lines wrapped as the reader chose, names for buttons without words.
+// Code and other scrolling boxes: line wrapping as the user chose, and labels for icon buttons.
 
 const KEY = "parley:wrap";
 const SCROLLERS = ":is(.code pre, .table-wrap, .formula, .piece, .screen)";
@@ -22,16 +22,16 @@ function toggle() {
   keep(KEY, wrapped ? "yes" : "");
 }
 
-/** All buttons take their name from one element, so that one change tells the state of each. */
+/** All buttons take their label from one element, so that one change updates the state of each. */
 function showWrapped(wrapped) {
   root.dataset.wrap = wrapped ? "yes" : "no";
   name.textContent = wrapped ? words.keepLines : wrapLines;
 }
 
-/** Who goes through the page by keyboard stops only at what there is to scroll. Looked at when it matters. */
+/** Makes boxes focusable only if they scroll. Measured when the keyboard is used. */
 function skipWhatFits() {
   for (const box of document.querySelectorAll(`#messages ${SCROLLERS}`)) {
-    if (!box.checkVisibility({ contentVisibilityAuto: true })) continue; // to measure it would draw it
+    if (!box.checkVisibility({ contentVisibilityAuto: true })) continue; // measuring would force its layout
     box.tabIndex = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight ? 0 : -1;
   }
 }
@@ -49,7 +49,7 @@ function connectCode() {
   showWrapped(kept(KEY) === "yes");
 }
 
-// Pictures from elsewhere: shown when the reader asks for one, fetched by Parley and not by the reader's browser.
+// Images from other sites: shown after a click, fetched by Parley and not by the user's browser.
 
 async function load(button) {
   const place = button.parentElement;
@@ -70,7 +70,7 @@ async function load(button) {
   }
 }
 
-/** The place says what it shows, so that nothing that comes later takes the picture away again. */
+/** Marks the element as loaded, so that later updates keep the image. */
 function show(place, button, image) {
   place.dataset.picture = button.dataset.picture;
   button.replaceWith(image);
@@ -81,7 +81,7 @@ function connectImages() {
   on("load-picture", load);
 }
 
-// Pictures in messages open large on this page; a click with a key held opens them as any link.
+// Images in messages open in the lightbox; with a modifier key, a click opens them like any link.
 
 function connectPictures() {
   on("show-picture", async (link, event) => {
@@ -93,11 +93,11 @@ function connectPictures() {
 
 const SHOWN = ["caution", "code", "diagram", "important", "note", "preview", "tip", "warning"];
 const KEPT_MS = 60_000;
-let origin = null; // the reference from which the reader came to a footnote
+let origin = null; // the reference from which the user came to a footnote
 
 const bodyOf = (element) => element.closest("[data-body]");
 
-/** The footnote of a reference, or the first reference to a footnote: in the same message, with the same number. */
+/** Returns the footnote of a reference, or the first reference to a footnote, in the same message. */
 function partner(button, kind) {
   return [...(bodyOf(button)?.querySelectorAll(kind) ?? [])].find(
     ({ textContent }) => textContent === button.textContent,

@@ -1,4 +1,4 @@
-// What a message shows when somebody asks for it: its Markdown, its details, and suggested edits of it.
+// The Markdown, the details and the suggested edits of a message.
 import { textAt } from "../net/http.js";
 import { on } from "../ui/commands.js";
 import { make, parse } from "../ui/dom.js";
@@ -12,14 +12,14 @@ import { insist } from "./retry.js";
 import { leave } from "./scroll.js";
 import { live } from "./session.js";
 
-// Who and what made a message, when, and what it cost: beside it, without moving anything.
+// Details: author, model, time and tokens, in a box beside the message.
 
-/** Shows the details of a message beside an element, which gets the focus back. */
+/** Shows the details of a message beside an element, which gets the focus when they close. */
 export async function show(message, anchor) {
   const html = await unlessOvertaken(textAt(`${location.pathname}details?id=${message.id}`));
   if (html === undefined || !message.isConnected) return;
   if (html === null) return notice(words.notLoaded);
-  // The toolbar's button may have gone to another message meanwhile.
+  // The toolbar's button may belong to another message by now.
   const box = openBox(message.contains(anchor) ? anchor : message, {
     className: "details",
     label: words.actionDetails,
@@ -32,7 +32,7 @@ export async function show(message, anchor) {
   box.focus({ preventScroll: true });
 }
 
-/** Shows the Markdown of a message, or what it looks like again. */
+/** Switches between the Markdown of a message and its rendered text. */
 export async function toggleSource(message) {
   const shown = message.querySelector(":scope > .source");
   if (shown) return shown.remove();
@@ -51,7 +51,7 @@ export async function toggleSource(message) {
   message.append(make("pre", properties, text));
 }
 
-// Suggested edits of a message: shown below it as what they would change, accepted or dismissed there.
+// Suggested edits: shown as differences below their message, accepted or dismissed there.
 
 const boxOf = (message) => message.querySelector(":scope > .suggestions");
 
@@ -59,7 +59,7 @@ const boxOf = (message) => message.querySelector(":scope > .suggestions");
 export async function toggleSuggestions(button) {
   const message = button.closest("article.message");
   if (boxOf(message)) return close(message);
-  leave(); // following the end of the list would move the suggestions out of sight
+  leave(); // following the end of the list would scroll the suggestions away
   await draw(message);
   follow(message);
   boxOf(message)?.querySelector(".difference")?.focus({ preventScroll: true });
@@ -80,7 +80,7 @@ async function draw(message) {
   if (hadFocus) box.querySelector(".difference").focus({ preventScroll: true });
 }
 
-/** Draws them again whenever the message has changed. */
+/** Updates them when the message has changed. */
 function follow(message) {
   const watcher = new MutationObserver(() => (boxOf(message) ? draw(message) : watcher.disconnect()));
   watcher.observe(message, { attributeFilter: ["data-revision"] });

@@ -1,4 +1,4 @@
-// Diagrams: a finished mermaid block near the screen is drawn in a frame of its own, with its code a button away.
+// Diagrams: draws a finished mermaid block near the screen in a sandboxed frame, with a button for its code.
 import { on } from "../ui/commands.js";
 import { make } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
@@ -10,7 +10,7 @@ const LONGEST_ERROR = 200;
 const root = document.documentElement;
 const list = document.getElementById("messages");
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const drawings = new Map(); // by block: its frame, and the code that this shows
+const drawings = new Map(); // by block: its frame and the code that is drawn
 const near = new IntersectionObserver(approached, { root: document.getElementById("log"), rootMargin: "400px 0px" });
 let due = 0;
 
@@ -24,7 +24,7 @@ export function connect() {
   addEventListener("message", heard);
 }
 
-/** Finds new diagrams, and those whose code is another one now. */
+/** Finds new diagrams, and those whose code has changed. */
 function look() {
   due = 0;
   for (const [block, { code }] of drawings) if (!block.isConnected || codeOf(block) !== code) forget(block);
@@ -78,7 +78,7 @@ function isDark() {
   return scheme === "dark" || (scheme.includes("dark") && dark.matches);
 }
 
-/** What a frame reports is not to be trusted: a number within limits, or some text. */
+/** Checks a frame's report, which is untrusted: accepts a number within limits, or some text. */
 function heard({ source, data }) {
   const [block] = [...drawings].find(([, { frame }]) => frame.contentWindow === source) ?? [];
   if (!block || typeof data !== "object" || data === null) return;

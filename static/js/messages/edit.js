@@ -1,4 +1,4 @@
-// Editing a message in its place, or suggesting an edit of it; nothing that is typed there is lost, or written over unseen.
+// Editing a message in place, or suggesting an edit. Nothing typed is lost, and no other edit is overwritten unseen.
 import { keepInTab, keptInTab } from "../net/storage.js";
 import * as clash from "../ui/conflict_form.js";
 import { copyOf } from "../ui/dom.js";
@@ -14,7 +14,7 @@ import { live, mayEdit } from "./session.js";
 
 const isEdited = (message) => message.querySelector(":scope > .edit") !== null;
 
-/** A message being changed: `before` and `revision` are what somebody has had before them. */
+/** An open edit of a message: `before` and `revision` are those that the user has seen. */
 class Edit {
   constructor(message, now, draft) {
     this.message = message;
@@ -52,7 +52,7 @@ class Edit {
     if (this.isOld) this.#clash();
   }
 
-  /** One's own last message is mostly edited for another answer. */
+  /** Whether saving also asks for a new answer: the default for the user's own last message. */
   #preferAnswer() {
     const [again, save] = ["again", "save"].map((name) => this.form.querySelector(`[data-name=${name}]`));
     save.classList.remove("primary");
@@ -81,12 +81,12 @@ class Edit {
     if (atMost === null) return;
     if (atMost === "fork") return this.#fork(value);
     if (value !== this.before && !(await this.#save(value, event.submitter))) return;
-    if (this.form.isConnected && this.field.value !== value) return this.#remember(); // somebody has gone on writing
+    if (this.form.isConnected && this.field.value !== value) return this.#remember(); // the user has typed on
     this.#close();
     if (how === "again") await retry(this.message, insist, atMost);
   }
 
-  /** Asks what goes before anything is saved: how many messages may, "fork" for a fork instead, null for nothing. */
+  /** Asks before saving, if messages would be removed: resolves to their number, "fork", or null to cancel. */
   #askToRetry(submitter) {
     const redo = async () => this.form.requestSubmit(submitter);
     return insist(() => askToRetry(this.message.id), {
@@ -104,7 +104,7 @@ class Edit {
     });
   }
 
-  /** Whether the change was taken; if somebody else has changed the message meanwhile, both texts are shown. */
+  /** Saves; resolves to whether that worked. If another person has changed the message, shows both texts. */
   async #save(text, submitter) {
     this.saving = true;
     const type = this.isSuggestion ? "suggest_edit" : "edit";
@@ -128,17 +128,17 @@ class Edit {
     return null;
   }
 
-  /** Shows what it says now beside what is being made of it. */
+  /** Shows the message's present text beside the edit. */
   async #clash() {
     const choices = { take: (present) => this.#take(present), keep: (present) => this.#keep(present) };
     const present = await clash.show({ of: this.message.id, place: this.place, field: this.field, ...choices });
     if (!present) return null;
-    leave(); // who follows the end of the list would lose sight of the field
+    leave(); // following the end of the list would scroll the field away
     this.field.scrollIntoView({ block: "nearest" });
     return present;
   }
 
-  /** What it says now is what is wanted; what was written is offered back once more. */
+  /** Takes the message's present text; offers to restore the edit. */
   #take(present) {
     const { value } = this.field;
     Object.assign(this, { before: present.current, revision: present.revision });
@@ -153,7 +153,7 @@ class Edit {
     this.form.requestSubmit();
   }
 
-  /** Somebody may have changed it: whoever has written nothing yet goes on from there. */
+  /** Handles a change by another person: an untouched edit takes the new text. */
   async #look() {
     const { revision } = this.message.dataset;
     const now = await sourceOf(this.message);
@@ -188,7 +188,7 @@ class Edit {
     if (hadFocus) this.message.focus({ preventScroll: true });
   }
 
-  /** The message is being taken out of the list: what was made of it goes to the composer. */
+  /** Called before the message leaves the list: the edit goes to the composer. */
   #rescue() {
     if (!this.form.isConnected) return;
     this.watcher.disconnect();
@@ -204,10 +204,10 @@ class Edit {
   }
 }
 
-/** Opens a field with the message's text in its place; `draft` is what somebody has made of it before, and of what. */
+/** Opens the edit form of a message; `draft` is an unsaved edit and the text that it started from. */
 export async function edit(message, draft = keptInTab(nameOf(message.id))) {
   if (isEdited(message)) return;
-  const { revision } = message.dataset; // the text may be newer than that, never older
+  const { revision } = message.dataset; // the text may be newer than this revision, never older
   const before = await sourceOf(message);
   if (before === null) return notice(words.notLoaded);
   if (!message.isConnected || isEdited(message)) return; // requested twice

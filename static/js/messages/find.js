@@ -1,12 +1,12 @@
-// Finding words in the session: the server knows where they are, also in what is not loaded, and the page marks them.
+// Find in session: the server finds matches, also in messages that are not loaded, and the page marks them.
 import { valueAt } from "../net/http.js";
 import { composing } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { reveal } from "./places.js";
 import { firstVisible } from "./scroll.js";
 
-const QUIET = 200; // after the last letter
-const SETTLED = 250; // what streams in is not marked word by word
+const QUIET = 200; // ms after the last letter
+const SETTLED = 250; // ms without changes, so that streaming text is not marked word by word
 const list = document.getElementById("messages");
 const panel = document.getElementById("find").content.firstElementChild;
 const field = panel.querySelector("input");
@@ -16,13 +16,13 @@ const watcher = new MutationObserver(() => (due ||= setTimeout(mark, SETTLED)));
 let ids = [];
 let more = false;
 let at = -1;
-let isThere = false; // whether the reader is at this match
+let isThere = false; // whether the page shows this match
 let asked = 0;
 let timer = 0;
 let due = 0;
 let before = null;
 
-/** Opens the search, with words to begin with or those that are selected on the page. */
+/** Opens the search with a text, or with the one that is selected on the page. */
 export function open(text) {
   const chosen = text || String(getSelection()).trim().split("\n")[0].slice(0, 100);
   if (!panel.isConnected) {
@@ -60,7 +60,7 @@ async function ask(query) {
   return (await valueAt(`${location.pathname}find?q=${encodeURIComponent(query)}`)) ?? { ids: [], more: false };
 }
 
-/** The first hit from where the reader is; the last one where there is none below. */
+/** Returns the first match from the scroll position on, or the last one. */
 function nearest() {
   const here = firstVisible();
   if (!ids.length || !here) return ids.length - 1;
@@ -92,7 +92,7 @@ async function step(by) {
   into(message);
 }
 
-/** What holds the words may be folded. */
+/** Unfolds the elements that contain a match. */
 function unfold(message) {
   const query = field.value.trim().toLocaleLowerCase();
   for (const fold of message?.querySelectorAll("details:not([open])") ?? []) {
@@ -102,7 +102,7 @@ function unfold(message) {
   if (long) long.dataset.expanded = "";
 }
 
-/** Brings the first of the words themselves into view, in a message that is longer than the screen. */
+/** Scrolls to the first match in a message that is taller than the screen. */
 function into(message) {
   const range = message && rangesIn(message)[0];
   const rect = range?.getBoundingClientRect();
@@ -128,14 +128,14 @@ function clear() {
   CSS.highlights?.delete("found-now");
 }
 
-/** Where the words stand in a message, in text nodes of their own or in several. */
+/** Returns the ranges of the matches in a message, which may span several text nodes. */
 function rangesIn(message) {
   const query = field.value.trim().toLocaleLowerCase();
   const walker = document.createTreeWalker(message.querySelector(".column") ?? message, NodeFilter.SHOW_TEXT);
   const ranges = [];
   while (query && walker.nextNode()) {
     const text = walker.currentNode.data.toLocaleLowerCase();
-    if (text.length !== walker.currentNode.data.length) continue; // some capitals are longer than their letter
+    if (text.length !== walker.currentNode.data.length) continue; // lower case may change the length of a text
     for (let start = text.indexOf(query); start >= 0; start = text.indexOf(query, start + query.length)) {
       const range = new Range();
       range.setStart(walker.currentNode, start);

@@ -1,4 +1,4 @@
-// Frames on their way into the page: drawn together once per animation frame, in their order.
+// Applies frames to the page, in order, together once per animation frame.
 import { parse, patchChildren } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { announce, over, say } from "../ui/notice.js";
@@ -8,9 +8,9 @@ import { keepPlace } from "./scroll.js";
 import { page } from "./session.js";
 import { Streams } from "./stream.js";
 
-// Messages whose places have changed because others before them were taken out or put back.
+// Messages whose sequence numbers change because earlier ones were removed or restored.
 
-/** Moves all messages from a place on; not those that were read from the rows after that had happened. */
+/** Renumbers the messages from a place on, except those that were rendered after the change. */
 function shift({ from, by, revision }) {
   for (const element of document.querySelectorAll("#messages > [data-sequence]")) {
     const place = Number(element.dataset.sequence);
@@ -20,11 +20,11 @@ function shift({ from, by, revision }) {
   }
 }
 
-// Messages that were left out of what the model is sent, or taken in again, many at once.
+// Messages that were excluded from the context or included again, many at once.
 
 const SAID = ".user, .assistant, .reasoning, .tool_group, .note";
 
-/** Marks what stands in these places; not what was read from the rows after that had happened. */
+/** Marks the messages in a range, except those that were rendered after the change. */
 function include({ included, places, mark, revision }) {
   for (const element of document.querySelectorAll("#messages > [data-sequence]")) {
     const place = Number(element.dataset.sequence);
@@ -37,11 +37,11 @@ function include({ included, places, mark, revision }) {
   }
 }
 
-// The parts of the page that tell of the session itself: title, model, status, figures.
+// The parts of the page for the session itself: title, model, status, figures.
 
 const stop = document.querySelector("[data-action=stop]");
 
-/** Puts HTML into every place of that name. */
+/** Sets the HTML of all elements of a part. */
 export function setPart(name, html) {
   for (const part of document.querySelectorAll(`[data-part="${CSS.escape(name)}"]`)) patchChildren(part, parse(html));
   if (name === "title") showInTab();
@@ -59,13 +59,13 @@ function setWork({ html, status }) {
   setStatus(status);
 }
 
-/** Who is spoken to, where it is said: there is nothing to say of an agent that is the only one. */
+/** Shows the agent's name, which is empty if there is only one agent. */
 function showAgent() {
   const title = page.querySelector("[data-part=agent] bdi")?.textContent;
   if (title) page.dataset.agent = title;
 }
 
-/** What the agent does now, by the server's word. */
+/** Shows the agent's status. */
 function setStatus(status) {
   const turned = (page.dataset.status === "idle") !== (status === "idle");
   page.dataset.status = status;
@@ -77,12 +77,12 @@ function setStatus(status) {
 
 export const isIdle = () => page.dataset.status === "idle";
 
-/** At once on send; the server's own word follows (UI-07). */
+/** Shows the status at once on send; the server's status follows (UI-07). */
 export function showThinking() {
   if (isIdle()) setPart("status", document.getElementById("thinking").innerHTML);
 }
 
-/** Nothing came of what was asked for. */
+/** Shows that a request was refused. */
 export function showIdleAgain() {
   if (isIdle()) setPart("status", "");
 }
@@ -109,8 +109,8 @@ export class Inbox {
   };
 
   /**
-   * `missing` is called when frames are lacking; `overtaken` with what a sender was making of a message just delivered.
-   * `queue` has the functions of queue.js that are asked before a message of the queue goes.
+   * `missing` is called when frames are missing; `overtaken` with the unsaved edit of a queued message that was delivered.
+   * `queue` has the functions of queue.js that are called before a queued message leaves the page.
    */
   constructor({ missing, overtaken, queue }) {
     this.#missing = missing;
@@ -129,7 +129,7 @@ export class Inbox {
     this.#due ||= document.hidden ? setTimeout(() => this.flush(), 250) : requestAnimationFrame(() => this.flush());
   }
 
-  /** What this page has of each streaming message. */
+  /** Returns the state of each streaming message. */
   have() {
     this.flush();
     return this.#streams.have();

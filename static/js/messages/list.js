@@ -1,24 +1,24 @@
-// The list of messages and the queue: putting a message where it belongs, and what only the browser knows of it.
+// The list of messages and the queue: puts messages in their place, and keeps what only the browser knows of them.
 import { copyOf, make, parse, patchElement } from "../ui/dom.js";
 import { dress } from "../ui/faces.js";
 import { words } from "../ui/i18n.js";
 import { formatter, localise } from "../ui/time.js";
 import { fold } from "./tool_runs.js";
 
-// Where the list begins and ends while it lacks older or newer messages.
+// The ends of the list while older or newer messages are not loaded.
 
 const CAN_BE = { older: "before", newer: "after" };
 
-/** Whether older messages have yet to be loaded, or "newer" ones. */
+/** Whether older (or "newer") messages are not loaded. */
 export const lacks = (id) => Boolean(document.getElementById(id).dataset[CAN_BE[id]]);
 
-/** Says whether an older page has yet to bring this sequence number. */
+/** Whether this sequence number belongs to an older page that is not loaded. */
 const isBefore = (sequence) => sequence !== null && lacks("older") && sequence < (placeAt("older") ?? Infinity);
 
-/** Says whether a newer page has yet to bring this sequence number. */
+/** Whether this sequence number belongs to a newer page that is not loaded. */
 const isAfter = (sequence) => sequence !== null && lacks("newer") && sequence > (placeAt("newer") ?? 0);
 
-/** What to ask for to have more: places move, and an end knows only where it was when it was drawn. */
+/** Returns the cursor for the next page. Computed now: sequence numbers may have changed since the end was rendered. */
 export function beyond(id) {
   const place = placeAt(id);
   return place === undefined ? {} : { [CAN_BE[id]]: place };
@@ -31,18 +31,18 @@ function placeAt(id) {
   return message ? Number(message.dataset.sequence) : undefined;
 }
 
-// Messages on their way, shown above the composer until the server has them (LIVE-04).
+// Unconfirmed messages, shown above the composer until the server has them (LIVE-04).
 
 export const pendingOf = (key) => queue.querySelector(`[data-key="${CSS.escape(key)}"]`);
 
-/** A message of this viewer has come, before the answer to the command that sent it: it is not shown twice. */
+/** Hides the pending row of a message that has arrived before its ack. */
 export function arrived(message) {
   const said = message.querySelector(".queued-text, .plain")?.textContent.trim();
   const isIt = (pending) => pending.querySelector(".queued-text").textContent.trim() === said;
   [...queue.querySelectorAll(".pending")].find(isIt)?.remove();
 }
 
-/** Shows an entry of the outbox, at once or after a while. */
+/** Shows an entry of the outbox, at once or after a delay. */
 export function showPending({ key, text, files = [] }, after = 0) {
   const element = copyOf("pending");
   element.dataset.key = key;
@@ -52,19 +52,19 @@ export function showPending({ key, text, files = [] }, after = 0) {
   if (after) setTimeout(() => (element.hidden = false), after);
 }
 
-// Lines between the days of a session, by the reader's own midnight.
+// Lines between the days of a session, in the user's time zone.
 
 const A_DAY = 86_400_000;
 const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
 
-/** Notes on a message the day it is of. */
+/** Sets the day of a message. */
 export function note(element) {
   const time = element.querySelector("time[datetime]");
   const date = time && new Date(time.dateTime);
   if (date && !Number.isNaN(date.getTime())) element.dataset.day = new Date(date).setHours(0, 0, 0, 0);
 }
 
-/** Puts a day's line before a message that begins it, and takes it away from one that does not. */
+/** Adds a day's line before its first message, and removes it before others. */
 export function mark(element) {
   if (!element?.dataset.day) return;
   const line = lineBefore(element);
@@ -76,14 +76,14 @@ export function mark(element) {
   else element.before(say(make("h2"), element.dataset.day));
 }
 
-/** Takes away a line that no message stands below any more. */
+/** Removes a line without a message below it. */
 function unmark(list) {
   for (const line of list.querySelectorAll(":scope > .day")) {
     if (!line.nextElementSibling?.dataset.sequence) line.remove();
   }
 }
 
-/** After midnight "Today" is "Yesterday"; `whole` dates are for paper, which is read on any day. */
+/** Updates the labels: after midnight "Today" becomes "Yesterday". `whole` dates are for printing. */
 export function renew(list, { whole = false } = {}) {
   for (const line of list.querySelectorAll(":scope > .day")) {
     say(line, line.dataset.of);
@@ -108,7 +108,7 @@ function say(line, day) {
   return line;
 }
 
-/** Opens the box of jump.js. */
+/** Opens the box for going to a date. */
 function button() {
   return make("button", { type: "button", title: words.jump, data: { action: "jump" }, ariaHasPopup: "dialog" });
 }
@@ -129,7 +129,7 @@ const page = document.getElementById("main");
 const list = document.getElementById("messages");
 const queue = document.getElementById("queue");
 
-/** Puts a message in, or brings the one that is there up to date. Returns its element, null when nothing is drawn. */
+/** Inserts or updates a message. Returns its element, or null if it is not shown. */
 export function upsert(frame) {
   const { id, sequence, html } = frame;
   const old = document.getElementById(id);
@@ -164,37 +164,37 @@ export function remove(id) {
   if (next !== false) (next ?? document.getElementById("log")).focus({ preventScroll: true });
 }
 
-/** The message after another one, or before it. */
+/** Returns the message after another one, or before it. */
 export function nextMessage(element, way = "next") {
   let next = element[`${way}ElementSibling`];
   while (next && !next.matches("article.message:not(.folded)")) next = next[`${way}ElementSibling`];
   return next;
 }
 
-/** The newest message here that matches a selector; null where there is none. */
+/** Returns the newest loaded message that matches a selector, or null. */
 export function lastMessage(kind = "") {
   let last = list.lastElementChild;
   while (last && !last.matches(`article.message${kind}`)) last = last.previousElementSibling;
   return last;
 }
 
-/** Whether nothing more will become of a message by itself. */
+/** Whether a message is finished. */
 export function isOver(element) {
   return !["streaming", "running", "pending", "waiting", "queued"].includes(element.dataset.status);
 }
 
-/** Makes ready what the page load, or an older or newer page, brought. */
+/** Prepares messages that came with the page or with an older or newer one. */
 export function adopt(elements) {
   for (const element of elements) replaceTwins(element);
   for (const element of elements) prepare(element);
   for (const element of elements) arrangeOne(element);
-  // Once for each run: at its first call here.
+  // Once per run, at its first call.
   for (const element of elements)
     if (element === elements[0] || !element.previousElementSibling?.matches(".tool_group")) fold(element);
   arrange(elements.at(-1)?.nextElementSibling);
 }
 
-/** A message that has moved across the end of the list meanwhile is brought a second time. */
+/** Removes duplicates: a message may have moved across the end of the list since. */
 function replaceTwins(element) {
   if (!element.id) return;
   for (const twin of document.querySelectorAll(`[id="${element.id}"]`)) if (twin !== element) twin.remove();
@@ -206,10 +206,10 @@ function update(old, fresh) {
   const body = old.querySelector("[data-body]");
   const unwritten = fresh.querySelector("[data-body]:empty");
   if (body && unwritten && fresh.dataset.status === "streaming") {
-    unwritten.replaceWith(body.cloneNode(true)); // its text comes by snap and delta frames alone
+    unwritten.replaceWith(body.cloneNode(true)); // its text comes only by snap and delta frames
   }
   if (old.querySelector("form") && fresh.dataset.status === "queued") {
-    old.querySelector(".queued-text").replaceWith(fresh.querySelector(".queued-text")); // its sender is changing it
+    old.querySelector(".queued-text").replaceWith(fresh.querySelector(".queued-text")); // its sender is editing it
     old.dataset.revision = fresh.dataset.revision;
     return;
   }
@@ -233,12 +233,12 @@ function prepare(element) {
   if (callsMe(element)) element.classList.add("calls-me");
   const who = element.querySelector(":scope > .who");
   if (who && !who.textContent) {
-    who.textContent = page.dataset.agent || words.assistant; // before any model is known (UI-06)
+    who.textContent = page.dataset.agent || words.assistant; // before the model is known (UI-06)
     element.setAttribute("aria-label", who.textContent);
   }
 }
 
-/** Looks again who begins a run of messages (UI-05), and which one a day, here and after. */
+/** Updates the starts of runs (UI-05) and days at a message and after it. */
 function arrange(element) {
   if (element?.parentElement !== list) return;
   arrangeOne(element);
@@ -260,12 +260,12 @@ function join(element) {
   element.classList.toggle("cont", before?.dataset.speaker === element.dataset.speaker);
 }
 
-/** Whether a message by somebody else calls this reader by name. */
+/** Whether another person's message mentions this user. */
 function callsMe(element) {
   const me = page.dataset.viewerName;
   if (!me || element.classList.contains("mine")) return false;
   const said = element.querySelector(".plain")?.textContent ?? "";
-  // Somebody whose name looks like another's is called by both forms of it: "Ana (ana)" and "Ana".
+  // A user whose display name is not unique can be mentioned in both forms: "Ana (ana)" and "Ana".
   return (
     isCalled(said, me, /^[\p{L}\p{N}_]/u) || isCalled(said, me.replace(/ \([^()]*\)$/, ""), /^([\p{L}\p{N}_]| \()/u)
   );

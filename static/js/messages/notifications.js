@@ -1,13 +1,13 @@
-// Tells somebody who looks elsewhere: by the tab, and if they want it by the browser, that their agent is done or waits.
+// Notifies a user who looks elsewhere, by the tab and, if wanted, by the browser, that the agent is done or waits.
 import { words } from "../ui/i18n.js";
 import { live, page } from "./session.js";
 
-// What the browser's tab says: how much is unread, whose title it is, and by its icon how things are.
+// The browser's tab: the unread count, the title, and the state as an icon.
 
 const icon = document.getElementById("favicon");
 const now = { unread: 0, working: false, offline: false };
 
-/** Takes what has changed ({unread}, {working}, {offline}) and shows it; without anything, the title anew. */
+/** Updates the tab with changed values ({unread}, {working}, {offline}); without any, updates the title. */
 export function showInTab(changes = {}) {
   Object.assign(now, changes);
   const title = page.querySelector("[data-part=title]").textContent.trim();
@@ -16,7 +16,7 @@ export function showInTab(changes = {}) {
   if (icon.href !== address) icon.href = address;
 }
 
-/** The one that matters most, as the end of an icon's name. */
+/** Returns the most important state, as the end of an icon's name. */
 function state() {
   if (now.offline) return "-offline";
   if (now.working) return "-working";
@@ -37,7 +37,7 @@ function turned() {
   else began ??= performance.now();
 }
 
-/** Only to who has asked for it, and looks elsewhere. */
+/** Whether to notify: the user wants it and looks elsewhere. */
 function tell(words) {
   const wanted = document.documentElement.dataset.notify === "yes" && globalThis.Notification?.permission === "granted";
   if (!wanted || (!document.hidden && document.hasFocus())) return;
@@ -49,7 +49,7 @@ function tell(words) {
       shown.close();
     });
   } catch {
-    // phones let only service workers do this
+    // on phones only service workers can do this
   }
 }
 

@@ -1,18 +1,18 @@
-// Addresses of single messages (`#m_…`): going to them, wherever in the session they are.
+// Links to single messages (`#m_…`), wherever in the session they are.
 import { on } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
 import { notice } from "../ui/notice.js";
 import { close, openBox } from "../ui/popover.js";
 import { restore, take, toEnd, toMoment, toStart } from "./scroll.js";
 
-// The line of a day opens a small box: to another day, to the first message, or back to the latest.
+// The line of a day opens a small box for going to another day, to the first message, or to the latest.
 
 function go(way) {
   close();
   way();
 }
 
-/** A date as the browser's date field writes it, in the reader's zone: 2026-02-28. */
+/** Formats a date for a date field, in the user's time zone: 2026-02-28. */
 const localDay = (date) =>
   [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
 
@@ -39,7 +39,7 @@ function connectJump() {
 const ADDRESS = /^#(m_[0-9a-z]+)$/;
 const log = document.getElementById("log");
 
-/** Goes to a message, loads what stands around it where need be, and shows for a moment, unless `quietly`, which it is. */
+/** Goes to a message, loading the ones around it if necessary, and highlights it for a moment unless `quietly`. */
 export async function reveal(id, { quietly = false } = {}) {
   if (!(await take({ id, top: log.clientHeight / 2 }, bring))) return notice(words.messageGone);
   if (quietly) return;
@@ -48,7 +48,7 @@ export async function reveal(id, { quietly = false } = {}) {
   flash(message);
 }
 
-/** Goes where the address says, or where the reader was. */
+/** Goes to the message in the address, or to the stored position. */
 async function connectDeeplink() {
   addEventListener("hashchange", follow);
   document.addEventListener("click", ({ target }) => target.closest?.("a[href]")?.href === location.href && follow());

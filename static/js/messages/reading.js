@@ -1,4 +1,4 @@
-// How far the person at this page has read: told to the server while they look, counted while they do not.
+// Unread messages: reports to the server how far the user has read, and counts while the page is hidden.
 import { live, page } from "./session.js";
 
 const EVERY = 1_500;
@@ -11,14 +11,14 @@ let looking = !document.hidden;
 
 const atEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < NEAR;
 
-/** Only who has the page before their eyes, and its end, has read it. */
+/** Counts as read only what the user sees: the page is visible and at its end. */
 function look() {
   clearTimeout(timer);
   timer = 0;
   if (!looking || !atEnd() || live.state !== "connected") return;
   if (live.revision <= told) return;
   told = live.revision;
-  live.request({ type: "read", revision: told }).catch(() => (told = -1)); // again when there is something new
+  live.request({ type: "read", revision: told }).catch(() => (told = -1)); // repeated after the next message
 }
 
 function soon() {
@@ -33,7 +33,7 @@ function heard({ detail: frame }) {
   }
 }
 
-/** Whether a frame brings words of somebody else: their text, or the agent's when it is whole. */
+/** Whether a frame brings another author's text: a person's, or a finished one of the agent. */
 function isSaid({ op, sequence, html = "" }) {
   if (op !== "message" || sequence === null) return false;
   const [tag] = html.match(/<article class="message (user|assistant|error)[^>]*>/) ?? [""];
@@ -52,7 +52,7 @@ export function connect() {
   addEventListener("pagehide", look);
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) {
-      look(); // what came while they looked
+      look(); // messages that arrived while the page was visible
       looking = false;
       return;
     }

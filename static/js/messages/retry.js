@@ -1,17 +1,17 @@
-// Answering again, running tools again and restoring an attempt: asks first where more than the last answer goes, and can
-// be undone (RUN-12).
+// Retrying answers, running tools again and restoring an attempt. Asks first if more than the last answer would be
+// removed, and offers Undo (RUN-12).
 import { answerOf, copyOf } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, settle } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
 import { live } from "./session.js";
 
-// What the agent's work is in the way of: it is said so, and one press stops the agent and does it then.
+// Actions that are refused while the agent works: the notice has a button that stops the agent and repeats the action.
 
 /**
- * Does something that the session may refuse (`deed` asks for it and returns what comes of it); resolves to that, or
- * to null after saying why not. Refused for the agent's work, it is offered as `label`: a stop, and then `redo`. The
- * notice is `about` something that the next success of the same settles; the offer goes when the agent is idle, too.
+ * Carries out a request that the session may refuse: resolves to what `deed` resolves to, or to null after a notice.
+ * If it is refused because the agent works, the notice offers `label`: Stop, then `redo`. The notice is `about` a
+ * subject that the next success settles; the offer also disappears when the agent is idle.
  */
 export async function insist(deed, { label = words.stopAndDo, tell = notice, redo = deed, about = "action" } = {}) {
   try {
@@ -25,7 +25,7 @@ export async function insist(deed, { label = words.stopAndDo, tell = notice, red
   }
 }
 
-/** Stops the agent, and does something as soon as it has stopped; as `insist` does it. */
+/** Stops the agent and then carries out a request, like `insist`. */
 export function stopFirst(deed, options) {
   const later = async () => {
     await stopped();
@@ -34,7 +34,7 @@ export function stopFirst(deed, options) {
   return insist(later, options);
 }
 
-/** Resolves when the agent is at rest, by the session's own word. What is queued is held by the stop. */
+/** Resolves when the session reports that the agent is idle. Stop holds the queued messages. */
 function stopped() {
   const life = new AbortController();
   return new Promise((resolve, reject) => {
@@ -46,7 +46,7 @@ function stopped() {
   }).finally(() => life.abort());
 }
 
-/** Lets the agent answer again from a message on; the server knows what stays and what goes. */
+/** Asks for a new answer from a message on; the server decides which messages stay. */
 export function retry({ id }, how = insist, atMost = 0) {
   const asks = { title: words.retryTitle, confirm: words.actionRetry, forks: true };
   return how(() => withdraw({ type: "retry", id }, asks, atMost), { label: words.stopAndRetry });
@@ -58,7 +58,7 @@ export function runTools({ id }, how = insist) {
   return how(() => withdraw({ type: "run_tools", id }, asks), { label: words.stopAndRunTools });
 }
 
-/** Puts an earlier attempt back, after stopping the agent if it works. */
+/** Restores an earlier attempt, after stopping the agent if it works. */
 export function restoreAttempt(attempt, tell) {
   const asks = { title: words.restoreTitle, confirm: words.restore };
   const restore = async () => {
@@ -69,7 +69,7 @@ export function restoreAttempt(attempt, tell) {
   return stopFirst(restore, { label: words.stopAndRestore, tell });
 }
 
-/** Asks, before anything is changed, what a retry would take; resolves to what was agreed to, "fork" or null. */
+/** Asks the user to confirm a retry's removals; resolves to the confirmed number, "fork", or null. */
 export async function askToRetry(id) {
   const found = await live.request({ type: "retry", id, preview: true });
   if (found.last_answer) return 0;
@@ -77,7 +77,7 @@ export async function askToRetry(id) {
   return choice === "confirm" ? found.messages : choice;
 }
 
-/** Sends a command that withdraws messages, and offers to undo it, unless it was an error that went. */
+/** Sends a command that removes messages, and offers Undo unless only an error was removed. */
 async function withdraw(command, asks, atMost = 0) {
   const isError = document.getElementById(command.id)?.matches(".error");
   const done = await agreed(command, asks, atMost);
@@ -87,7 +87,7 @@ async function withdraw(command, asks, atMost = 0) {
   return done;
 }
 
-/** Sends a command with the number of messages that may go; a larger one is asked about, until it is agreed to. */
+/** Sends a command with the number of messages that may be removed; asks again while the actual number is larger. */
 async function agreed(command, asks, atMost) {
   try {
     return await live.request({ ...command, at_most: atMost });
@@ -100,7 +100,7 @@ async function agreed(command, asks, atMost) {
   }
 }
 
-/** Resolves to "confirm", "fork", or null where the person thinks better of it. */
+/** Resolves to "confirm", "fork", or null if the user cancels. */
 async function ask({ messages, others }, { title, confirm, forks = false }) {
   const dialog = copyOf("confirm-withdrawal");
   const part = (name) => dialog.querySelector(`[data-name=${name}]`);

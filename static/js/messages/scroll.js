@@ -1,4 +1,4 @@
-// The reader's place: at the end it follows what comes, anywhere else it is never taken away.
+// The scroll position: at the end it follows new messages, elsewhere it stays.
 import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import { textAt } from "../net/http.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
@@ -8,21 +8,21 @@ import { adopt, beyond, lacks } from "./list.js";
 import { live } from "./session.js";
 import { unfold } from "./tool_runs.js";
 
-// Which part of a long session the list shows: it begins with the newest page, and can go to any message.
+// The loaded part of a long session: at first the newest page, later any part.
 
 const log = document.getElementById("log");
 const list = document.getElementById("messages");
 
-/** Shows a message with what stands around it, and calls `place` to go there; false when there is none. */
+/** Loads a message and those around it, then calls `place` to go there; resolves to false if it does not exist. */
 const showAround = (id, place) => show(`?around=${encodeURIComponent(id)}`, place);
 
-/** Shows the beginning, and calls `place` to go there. */
+/** Loads the first page, then calls `place` to go there. */
 const showOldest = (place) => show("?start=yes", place);
 
-/** Shows the first messages at or after a moment, and calls `place` to go there; the newest if there are none. */
+/** Loads the first messages at or after a time, or the newest, then calls `place` to go there. */
 const showSince = (moment, place) => show(`?since=${encodeURIComponent(moment.toISOString())}`, place);
 
-/** Shows the end again. */
+/** Loads the newest page. */
 const showNewest = () => show("", () => (log.scrollTop = log.scrollHeight));
 
 async function show(query, place) {
@@ -37,9 +37,9 @@ async function show(query, place) {
   }
   list.replaceChildren(...page.children);
   adopt([...list.children]);
-  place(); // before what is near the reader is loaded
+  place(); // before messages near the position are loaded
   htmx.process(log);
-  live.sync(known); // and the texts that are being written
+  live.sync(known); // also for streaming texts
   return true;
 }
 
@@ -52,28 +52,28 @@ function connectPages() {
   document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
     if (ctx.known === undefined) return;
     const { revision } = document.getElementById(ctx.sourceElement.id).dataset;
-    // What has changed since it was asked for may be missing in what came, or not have found what was on its way.
+    // Changes since the request may be missing in the answer, or may have missed messages that were not loaded yet.
     if (live.revision > ctx.known || Number(revision) > ctx.known) live.sync(ctx.known);
   });
 }
 
 const NEAR = 40;
-const COUNTED = "article.message:is(.user, .assistant, .error)"; // a turn's forty tools are not forty messages
+const COUNTED = "article.message:is(.user, .assistant, .error)"; // tool calls don't count as messages
 const button = document.querySelector("[data-action=latest]");
 const label = button.querySelector("span");
 const PLACE = `parley:place:${document.getElementById("main").dataset.session}`;
 let following = true;
-let bound = null; // the place to which the reader is being taken, until they are there or go elsewhere
+let bound = null; // the target position, until it is reached or the user scrolls
 let lastTop = 0;
-let lastRoom = 0; // the height of what is visible
-let seen = 0; // the last sequence number when the reader left the end
+let lastRoom = 0; // the visible height
+let seen = 0; // the last sequence number when the user left the end
 
 const distance = () => log.scrollHeight - log.scrollTop - log.clientHeight;
 const isWhole = () => !lacks("newer");
 
 /** Goes to the end and follows it again. */
 export async function toEnd() {
-  // The address of a message that the reader has left would lead nowhere when it is followed again.
+  // Remove the message from the address, so that its link works again.
   if (location.hash) history.replaceState(null, "", location.pathname + location.search);
   if (!isWhole()) await showNewest();
   follow();
@@ -88,7 +88,7 @@ export async function toStart() {
   list.querySelector("article.message")?.focus({ preventScroll: true });
 }
 
-/** Goes to the first message at or after a moment, or to the last one if there is none. */
+/** Goes to the first message at or after a time, or to the last one. */
 export async function toMoment(moment) {
   const isSince = (element) => new Date(element.querySelector("time[datetime]")?.dateTime) >= moment;
   const first = () => [...list.querySelectorAll("article.message")].find(isSince);
@@ -106,7 +106,7 @@ export function keepPlace() {
   else count();
 }
 
-/** Lets the reader stay where they are taken, whatever comes. */
+/** Stops following the end. */
 export function leave() {
   if (following) seen = lastSequence();
   following = false;
@@ -121,14 +121,14 @@ function connectScroll() {
     log.focus({ preventScroll: true });
   });
   log.addEventListener("click", opened);
-  // Messages get their true height only when they come into view, so the end moves by itself too.
+  // Messages get their real height only when they come into view, so the end also moves without new messages.
   const observer = new ResizeObserver(() => following && follow());
   for (const element of [log, ...log.children]) observer.observe(element);
   keepWhileOthersLoad();
   addEventListener("pagehide", remember);
 }
 
-/** Goes back to where somebody was before they loaded the page again; whether there is such a place. */
+/** Restores the position from before a reload; returns whether there is one. */
 export async function restore() {
   const { type } = performance.getEntriesByType("navigation")[0] ?? {};
   const place = ["reload", "back_forward"].includes(type) ? keptInTab(PLACE) : null;
@@ -137,8 +137,8 @@ export async function restore() {
 }
 
 /**
- * Takes the reader to a message and loads what stands around it where need be; `go` brings it into view. Until they are
- * there it is their place, `top` px below the list's edge, if the page is left. Resolves to whether there is such a message.
+ * Goes to a message, loading those around it if necessary; `go` scrolls to it. Until it is reached, this is the stored
+ * position, `top` px below the list's edge. Resolves to whether the message exists.
  */
 export async function take(place, go) {
   const found = () => document.getElementById(place.id);
@@ -148,13 +148,13 @@ export async function take(place, go) {
   };
   leave();
   bound = place;
-  if (!found() && !(await showAround(place.id, step))) return false; // maybe for the page is just being left
+  if (!found() && !(await showAround(place.id, step))) return false; // also if the page is being left
   await settle(step);
   if (bound === place) bound = null;
   return found() !== null;
 }
 
-/** Repeats a step while what came into view gets its true height, which takes a few frames. */
+/** Repeats a step while new content in view gets its real height, which takes a few frames. */
 async function settle(step) {
   for (let frame = 0; frame < 4; frame++) {
     step();
@@ -163,7 +163,7 @@ async function settle(step) {
   moved();
 }
 
-/** The message that the reader has at the top. */
+/** Returns the topmost visible message. */
 export function firstVisible() {
   const edge = log.getBoundingClientRect().top;
   return [...list.children].find(
@@ -181,7 +181,7 @@ function follow() {
 }
 
 function moved() {
-  // Growth below never moves the reader up. A window that grows does, before what it shows has its new height.
+  // New content below never moves the position up. A growing window does, until its content has its new height.
   if (distance() < NEAR && isWhole()) following = true;
   else if (log.scrollTop < lastTop - 1 && log.clientHeight === lastRoom) {
     bound = null;
@@ -196,7 +196,7 @@ function moved() {
 const topOf = (element) => element.getBoundingClientRect().top - log.getBoundingClientRect().top;
 const lastSequence = () => Number([...list.children].findLast((each) => each.dataset.sequence)?.dataset.sequence ?? 0);
 
-/** Says on the button how many messages have come since the reader left the end. */
+/** Shows on the button how many messages have arrived since the user left the end. */
 function count() {
   if (button.hidden) return;
   let added = 0;
@@ -212,7 +212,7 @@ function count() {
   if (label.textContent !== text) label.textContent = text;
 }
 
-/** Whoever opens something wants to see it, not what is below it. */
+/** Keeps an element that the user opens in view. */
 function opened(event) {
   if (!event.target.closest("summary, [data-action=expand]")) return;
   leave();

@@ -1,4 +1,4 @@
-// The session that this page shows: its socket, and the way to ask something of it.
+// The session of the page: its socket and requests.
 import { Socket } from "../net/socket.js";
 import { words } from "../ui/i18n.js";
 import { notice, settle } from "../ui/notice.js";
@@ -7,8 +7,8 @@ const ANSWER_WITHIN = 10_000;
 const AGAIN_AFTER = 250;
 
 /**
- * The session's socket: asking again, and the rule of revisions (LIVE-02, LIVE-04). Fires "frame" for each frame that is
- * to be applied, and "answer" for the acks and refusals of what was sent by `send`. `have` tells what the page holds of
+ * The session's socket, with repeated requests and revisions (LIVE-02, LIVE-04). Fires "frame" for each frame to be
+ * applied, and "answer" for acks and refusals of commands sent by `send`. `have` returns the page's state of
  * each streaming message.
  */
 class Live extends Socket {
@@ -17,10 +17,10 @@ class Live extends Socket {
   #number = 0;
   #timer = 0; // of a sync
   #syncing = false;
-  #asking = false; // a sync is on its way, its answer has not begun
+  #asking = false; // a sync was sent, its answer has not started
   #again = false;
-  #lowered = false; // the answer that is on its way was asked for with a later revision than ours is now
-  #known = false; // there was a connection before
+  #lowered = false; // the pending answer was requested with a later revision than the present one
+  #known = false; // whether there was a connection before
 
   constructor(address, revision) {
     super(address);
@@ -28,8 +28,8 @@ class Live extends Socket {
   }
 
   /**
-   * Sends a command and resolves to its ack; rejects with an Error that says, to a person, why nothing came of it.
-   * What is asked before the page's first connection stands waits for that.
+   * Sends a command and resolves to its ack; rejects with an Error whose message can be shown to the user.
+   * Commands before the page's first connection wait for it.
    */
   async request(command) {
     if (this.state === "connecting")
@@ -39,7 +39,7 @@ class Live extends Socket {
     return new Promise((resolve, reject) => this.#asked.set(ref, { resolve, reject }));
   }
 
-  /** Asks for all that this page lacks, or may lack `since` an earlier revision; one question at a time. */
+  /** Requests all changes since the page's revision, or `since` an earlier one; one request at a time. */
   sync(since = this.revision) {
     if (since < this.revision) {
       this.revision = since;
@@ -58,7 +58,7 @@ class Live extends Socket {
 
   opened() {
     this.#asking = this.#syncing = this.#again = this.#lowered = false;
-    if (this.#known) document.dispatchEvent(new Event("parley:rail")); // nobody rang while the page was away
+    if (this.#known) document.dispatchEvent(new Event("parley:rail")); // changes were not reported without a connection
     this.#known = true;
     this.sync();
     this.emit("open");
@@ -77,9 +77,9 @@ class Live extends Socket {
         return this.sync();
       case "head":
         return frame.revision > this.revision ? this.sync() : undefined;
-      case "rail": // the list of sessions has news
+      case "rail": // the session list has changed
         return document.dispatchEvent(new Event("parley:rail"));
-      case "reload": // more is missing than is worth sending piece by piece
+      case "reload": // too much is missing to send it piece by piece
         return location.reload();
       case "syncing":
         this.#asking = false;
@@ -100,7 +100,7 @@ class Live extends Socket {
     else asked.resolve(answer);
   }
 
-  /** The rule of revisions: the next one is applied, older ones are known, a greater one shows that some are missing. */
+  /** Applies the next revision, ignores known ones, and requests a sync if some are missing. */
   #isNext(frame) {
     const revision = frame.revision ?? null;
     if (revision === null || this.#syncing) return true;
@@ -130,13 +130,13 @@ function refusal(code, message) {
 
 export const page = document.getElementById("main");
 export const canEdit = page.dataset.canEdit === "yes";
-// Guests of the workspace choose no model and make no sessions.
+// Guests of the workspace can't choose models or create sessions.
 export const isGuest = page.dataset.guest === "yes";
-/** Whether this viewer may change a message: a person's is its author's and the owner's. */
+/** Whether this user can edit a message: one of a person only as its author or the owner. */
 export const mayEdit = (message) => canEdit && (page.dataset.role === "owner" || !message.matches(".user:not(.mine)"));
 export const live = new Live(page.dataset.socket, Number(page.dataset.revision));
 
-/** Asks for a command; resolves to its ack, or to null after saying why it was refused. */
+/** Sends a command; resolves to its ack, or to null after a notice that it was refused. */
 export async function ask(command) {
   try {
     const answer = await live.request(command);

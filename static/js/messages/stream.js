@@ -1,11 +1,11 @@
-// The text of messages that are being written: finished blocks stay as they are, the unfinished tail is patched.
+// The text of streaming messages: finished blocks stay, the unfinished tail is patched.
 import { make, parse, patchChildren } from "../ui/dom.js";
 
 export class Streams {
   #states = new Map();
   #dirty = new Set();
 
-  /** What this page has of each streaming message, in the form that a sync asks for. */
+  /** Returns the page's state of each streaming message, in the form of a sync request. */
   have() {
     return Object.fromEntries([...this.#states].map(([id, state]) => [id, { blocks: state.blocks, rev: state.rev }]));
   }
@@ -19,10 +19,10 @@ export class Streams {
     this.#dirty.delete(id);
   }
 
-  /** Applies a snap or delta frame; false when frames are missing before it. */
+  /** Applies a snap or delta frame; returns false if earlier frames are missing. */
   apply(frame) {
     const body = document.getElementById(frame.id)?.querySelector("[data-body]");
-    if (!body) return true; // not on this page (yet): its message frame comes first, or a sync brings both
+    if (!body) return true; // not on this page yet: its message frame or a sync will bring it
     const state = this.#states.get(frame.id);
     if (frame.op === "snap") return this.#snap(frame, body, state);
     if (!state) return false;
@@ -42,7 +42,7 @@ export class Streams {
     this.#dirty.clear();
   }
 
-  /** A snap is always the truth: whoever draws the text anew counts its frames from the beginning again. */
+  /** Applies a snap, which replaces the whole text and restarts the numbering of its frames. */
   #snap(frame, body, state) {
     if (frame.from > (state?.blocks ?? 0)) return this.#drop(frame.id);
     place(body, frame.from, frame.blocks);
@@ -77,7 +77,7 @@ export class Streams {
 
 const block = (html) => make("div", { className: "block" }, parse(html));
 
-/** Puts blocks from an index on; those that stand there already and are equal are not touched. */
+/** Replaces the blocks from an index on; equal ones are left alone. */
 function place(body, from, blocks) {
   const tail = tailOf(body);
   blocks.forEach((html, offset) => {

@@ -1,13 +1,13 @@
-// Runs of tool calls: more than three finished calls in a row fold into one line, which shows them again.
+// Runs of tool calls: more than three finished calls in a row fold into one line, which unfolds them.
 import { icon, make } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 
 const MOST_SHOWN = 3;
 const MOST_NAMES = 2;
 const list = document.getElementById("messages");
-const opened = new Set(); // the first calls of the runs that the reader has opened
+const opened = new Set(); // the first calls of the runs that the user has unfolded
 
-/** Folds or unfolds the run of calls that a message of the list is in. */
+/** Folds or unfolds the run that a message is in. */
 export function fold(message) {
   if (!message?.matches("article.tool_group")) return;
   let first = message;
@@ -25,7 +25,7 @@ export function fold(message) {
   if (head) say(head, folded, isOpen);
 }
 
-/** Shows a message that is folded, for a reader who goes to it. */
+/** Unfolds a message, for a user who goes to it. */
 export function unfold(message) {
   if (!message?.matches(".folded, .run")) return;
   opened.add(message.id);
@@ -34,7 +34,7 @@ export function unfold(message) {
 
 const isCall = (element) => element?.matches("article.tool_group") ?? false;
 
-/** A failed call is never folded, nor one with an output of its own, nor the last message: the next one may follow. */
+/** Whether a call can be folded: not if it failed or has terminal output, and not as the last message. */
 function isFoldable(call) {
   const [card, next] = call.querySelector(":scope > .column").children;
   return (
@@ -65,7 +65,7 @@ function toggle(button) {
   fold(head);
 }
 
-/** `read_file ×38, grep ×2`; only the number where there are more names. */
+/** Returns `read_file ×38, grep ×2`, or only the number if there are more names. */
 function named(calls) {
   const counts = new Map();
   for (const call of calls) {

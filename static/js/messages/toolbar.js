@@ -1,4 +1,4 @@
-// Ways to a message's actions: a toolbar under the pointer and the focus, keys, and a long press on phones.
+// Access to a message's actions: a toolbar on hover and focus, keys, and a long press on phones.
 import { isBehind, offer, withControl } from "../ui/commands.js";
 import { icon, make } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
@@ -11,7 +11,7 @@ import { retry } from "./retry.js";
 import { toEnd, toStart } from "./scroll.js";
 import { canEdit, page } from "./session.js";
 
-// What a reader does with the session as a whole: find words in it, go to its end, copy or repeat the last answer.
+// Commands for the session as a whole: find, go to the end, copy or retry the last answer.
 
 async function find(text = "") {
   (await late(() => import("./find.js")))?.open(text);
@@ -23,7 +23,7 @@ function goToLast() {
   message?.scrollIntoView({ block: "nearest" });
 }
 
-/** Opens our own search first, which knows the whole session; pressed in it, the keys are the browser's. */
+/** Opens Parley's search, which covers the whole session; pressed again, the keys open the browser's. */
 function pageKeys(event) {
   if (event.defaultPrevented || event.shiftKey || isBehind()) return;
   const isFind = event.key === "f" && withControl(event);
@@ -109,7 +109,7 @@ function connectReader() {
   });
 }
 
-/** The last answer that can be given again. */
+/** Returns the last answer that can be retried. */
 function again() {
   const message = lastMessage(":is(.assistant, .error)");
   return message && isOver(message) && page.dataset.status === "idle" ? message : null;
@@ -124,7 +124,7 @@ const status = document.getElementById("status");
 const hovering = draw("message-actions");
 const resting = draw("message-actions resting");
 
-/** The message that an element is of. */
+/** Returns the message of an element. */
 const messageOf = (element) => element.closest?.("#messages > article.message") ?? null;
 
 function connectToolbar() {
@@ -165,14 +165,14 @@ function pressed(bar, button) {
   else act(message, button.dataset.name === "answer" ? "retry" : button.dataset.name, button);
 }
 
-/** Puts the actions of a message into a bar. */
+/** Fills a toolbar with the actions of a message. */
 function dress(bar, message) {
   const possible = actionsFor(message).filter(({ name }) => QUICK.includes(name));
   const wanted = [
     ...possible.map((action) => [action.name, action.icon, action.label(message)]),
     ["more", "ellipsis", words.actionMore],
   ];
-  // The last message is a person's and has no answer, as in a fork that ends there.
+  // The last message is a person's and has no answer, as at the end of a fork.
   const again = bar === resting && message.matches(".user") ? wanted.find(([name]) => name === "retry") : null;
   again?.splice(0, 3, "answer", "play", words.answer);
   const names = wanted.map(([name]) => name).join(" ");
@@ -186,7 +186,7 @@ function dress(bar, message) {
   }
 }
 
-/** Takes a button away; whoever was on it is on the last one then, which always stays. */
+/** Removes a button; its focus moves to the last one, which always stays. */
 function leave(button) {
   if (button === document.activeElement) button.parentElement.lastElementChild.focus();
   button.remove();
@@ -206,7 +206,7 @@ function buttonOf([name, image, label]) {
 }
 
 function show(message, { byPointer = false } = {}) {
-  if (byPointer && message === lastMessage() && isInSight(resting)) return hide(); // it has its bar below
+  if (byPointer && message === lastMessage() && isInSight(resting)) return hide(); // its toolbar is below it
   if (!message || hovering.parentElement === message || message.querySelector(":scope > .edit")) return;
   dress(hovering, message);
   hide();
@@ -214,30 +214,30 @@ function show(message, { byPointer = false } = {}) {
   spare(message);
 }
 
-/** An open menu or popover keeps its button where it is. */
+/** Whether an open menu or popover belongs to the toolbar, which then stays. */
 const isHeld = () => hovering.querySelector("[aria-expanded=true]") !== null;
 
-/** Whoever goes by keyboard keeps the bar that they are on, until the pointer is moved to another message. */
+/** Whether the toolbar has the keyboard's focus; it then stays until the pointer moves to another message. */
 const isFocused = () => hovering.querySelector(":focus-visible") !== null;
 
-/** What moves under a pointer that rests, as when the page scrolls, is no move of the pointer. */
+/** Whether the pointer itself has moved, not only the content under it. */
 function moved({ target, pointerType, movementX, movementY }) {
   if (pointerType === "touch" || !(movementX || movementY) || isHeld()) return;
   show(messageOf(target), { byPointer: true });
 }
 
 function isInSight(bar) {
-  const { top, height } = bar.getBoundingClientRect(); // of no height while it is not drawn
+  const { top, height } = bar.getBoundingClientRect(); // 0 while it is hidden
   return height > 0 && top < log.getBoundingClientRect().bottom - height;
 }
 
 function hide() {
-  if (hovering.contains(document.activeElement)) document.activeElement.blur(); // hides it, not in the midst of going
+  if (hovering.contains(document.activeElement)) document.activeElement.blur(); // hides the toolbar
   hovering.remove();
   spare(null);
 }
 
-/** Whoever goes by keyboard finds the last message's actions once. */
+/** Keeps the last message's actions in the tab order only once. */
 function spare(message) {
   resting.classList.toggle(
     "spare",
@@ -245,15 +245,15 @@ function spare(message) {
   );
 }
 
-/** The last message has its actions below it, where else the agent's status stands. */
+/** Shows the last message's actions below it, in the place of the agent's status. */
 function rest() {
   const last = lastMessage();
-  // The bar is hidden while the agent works; a keyboard's focus in it goes to its message.
+  // The toolbar is hidden while the agent works; a focus in it moves to its message.
   if (page.dataset.status !== "idle" && resting.querySelector(":focus-visible")) last?.focus({ preventScroll: true });
   resting.hidden = !last;
   if (last) dress(resting, last);
   const hovered = messageOf(hovering);
-  if (hovered) dress(hovering, hovered); // what is over can be changed
+  if (hovered) dress(hovering, hovered); // a finished message can be edited
   spare(hovered);
 }
 
@@ -262,7 +262,7 @@ function keys(event) {
   const message = event.target.matches("article.message") ? event.target : null;
   if (!message && event.target !== log) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-  // Letters that are typed at the list go into the composer.
+  // Letters that are typed with the focus on the list go into the composer.
   if (!message && /^[\p{L}\p{N}]$/u.test(event.key) && !"jk".includes(key))
     return document.getElementById("text")?.focus();
   const way = { j: "next", k: "previous", ArrowDown: "next", ArrowUp: "previous" }[key];
@@ -271,7 +271,7 @@ function keys(event) {
   event.stopPropagation();
 }
 
-/** Goes to the next message; arrows first show what is out of sight of a long one. */
+/** Goes to the next message; arrows first scroll through a long one. */
 function move(message, way, byArrow) {
   const edge = log.getBoundingClientRect();
   if (message && byArrow) {
@@ -297,7 +297,7 @@ function does(message, key) {
   return true;
 }
 
-/** A long press on a phone opens the menu; what has a press of its own keeps it. */
+/** Opens the menu on a long press, except on elements with their own. */
 function press(event) {
   const message = messageOf(event.target);
   if (
