@@ -20,7 +20,6 @@ from typing import Any
 from weakref import WeakSet
 
 import brotli  # type: ignore[import-untyped]  # it ships no types
-import rjsmin  # type: ignore[import-untyped]  # it ships no types
 from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import StaticFilesStorage
@@ -43,7 +42,7 @@ ABANDONED_SECONDS = 3600.0
 WHOLE_PAGE = 100_000
 # Above this, the better qualities take most of a minute. Such a file is loaded when a message needs it.
 LARGE = 500_000
-_CSS_COMMENTS = re.compile(rb"^[ \t]*/\*.*?\*/[ \t]*\n", re.MULTILINE | re.DOTALL)
+_COMMENT_LINES = re.compile(rb"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
 _CSS_LINES = re.compile(rb"(?<=[{};,])\s*\n\s*")
 _VERSIONED = re.compile(r"/(v-[0-9a-f]{16})/")
 
@@ -152,14 +151,14 @@ def _make(folder: Path, files: dict[str, Path]) -> None:
             target = aside / name
             target.parent.mkdir(parents=True, exist_ok=True)
             content = path.read_bytes()
+            if name.startswith(("js/", "css/")):
+                content = _COMMENT_LINES.sub(b"", content)
             if name.startswith("css/"):
-                content = _CSS_LINES.sub(b"", _CSS_COMMENTS.sub(b"", content))
+                content = _CSS_LINES.sub(b"", content)
             target.write_bytes(content)
         (aside / styles.ALL).write_bytes(b"".join((aside / name).read_bytes() for name in _sheets(files)))
         for script in SCRIPTS:
             _bundle(aside, script)
-        for path in aside.glob("js*/**/*.js"):
-            path.write_text(rjsmin.jsmin(path.read_text(encoding="utf-8")), encoding="utf-8")
         packable = [path for path in aside.rglob("*") if path.is_file() and compressor.should_compress(path.name)]
         with ThreadPoolExecutor() as pool:  # the compressors let other threads run
             list(pool.map(compressor.compress, map(str, packable)))

@@ -1,4 +1,4 @@
-// Run inside the page by test_security.py: what became of somebody's words, and whether it stays in its place.
+// Run inside the page by test_security.py: what became of a user's words, and whether it stays in its place.
 const TAGS = words(`p hr br h1 h2 h3 h4 h5 h6 em s strong blockquote ul ol li table thead tbody tr th td pre code div
   span bdi a button input math mi mn mo mtext mspace mrow mfrac msqrt mroot msub msup msubsup munder mover munderover
   mmultiscripts mprescripts mphantom mstyle mtable mtr mtd sup`);
@@ -30,7 +30,7 @@ async function stream(texts) {
   return bad;
 }
 
-/** Looks at everything on the page that somebody else has written. */
+/** Checks everything on the page that other users have written. */
 function page() {
   const bad = [...document.querySelectorAll("#messages [data-body]")].flatMap(inspect);
   for (const element of document.querySelectorAll("#messages *, header *, nav *, aside *")) {

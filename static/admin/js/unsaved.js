@@ -1,4 +1,4 @@
-/* Asks before somebody leaves a form in which words stand that are not saved. */
+/* Asks before a user leaves a form with unsaved changes. */
 const forms = [...document.querySelectorAll("#session_form, #message_form")];
 const fields = forms.flatMap((form) => [...form.querySelectorAll("textarea, input[type=text]")]);
 let isSaving = false;

@@ -24,18 +24,18 @@ export const commandSource = {
   waits: ({ name, words: written }) => !name && !written, // a stray Enter must not run the first command
   find: ({ name, words: written }) => (name ? choices(name, written) : commands(written)),
   take(item, _range, key) {
-    if (item.argument !== undefined) obey(item.deed, item.argument);
-    else if (key === "Tab" || item.deed.choices) write(`/${item.deed.slash} `);
-    else obey(item.deed, "");
+    if (item.argument !== undefined) obey(item.slashCommand, item.argument);
+    else if (key === "Tab" || item.slashCommand.choices) write(`/${item.slashCommand.slash} `);
+    else obey(item.slashCommand, "");
   },
 };
 
 /** Runs a text that is a command; returns whether it was one. */
 export function commanded(text) {
   const [, name, argument = ""] = /^\/(\S+)(?: +([^\n]*))?$/.exec(text.trimEnd()) ?? [];
-  const deed = name && named(name.toLowerCase());
-  if (deed) obey(deed, argument, text);
-  return Boolean(deed);
+  const slashCommand = name && named(name.toLowerCase());
+  if (slashCommand) obey(slashCommand, argument, text);
+  return Boolean(slashCommand);
 }
 
 /** Returns the text to send: a second slash at the start escapes the first. */
@@ -44,27 +44,34 @@ export function said(text) {
   return name && named(name.toLowerCase()) ? text.slice(1) : text;
 }
 
-async function obey(deed, argument, text = "") {
-  if (!deed.can()) return notice(fill(words.notNow, { command: `/${deed.slash}` }));
+async function obey(slashCommand, argument, text = "") {
+  if (!slashCommand.can()) return notice(fill(words.notNow, { command: `/${slashCommand.slash}` }));
   write("");
   // Restore the text if the command could not use it.
-  if ((await deed.run(argument)) === false && text) write(text);
+  if ((await slashCommand.run(argument)) === false && text) write(text);
 }
 
 function commands(written) {
   const all = offered().filter(({ slash }) => slash);
   const first = all.filter(({ slash }) => slash.startsWith(written));
-  const also = all.filter((deed) => !first.includes(deed) && written && namesOf(deed).includes(written));
-  return [...first, ...also].map((deed) => ({ label: `/${deed.slash}`, detail: deed.label, icon: deed.icon, deed }));
+  const also = all.filter(
+    (slashCommand) => !first.includes(slashCommand) && written && namesOf(slashCommand).includes(written),
+  );
+  return [...first, ...also].map((slashCommand) => ({
+    label: `/${slashCommand.slash}`,
+    detail: slashCommand.label,
+    icon: slashCommand.icon,
+    slashCommand,
+  }));
 }
 
 const namesOf = ({ label, words: more }) => `${label} ${more}`.toLowerCase();
 
 async function choices(name, written) {
-  const deed = named(name.toLowerCase());
-  if (!deed?.choices || !deed.can()) return [];
-  const fitting = (await deed.choices()).filter(({ label }) => label.toLowerCase().includes(written));
-  return fitting.map((choice) => ({ icon: deed.icon, ...choice, deed }));
+  const slashCommand = named(name.toLowerCase());
+  if (!slashCommand?.choices || !slashCommand.can()) return [];
+  const fitting = (await slashCommand.choices()).filter(({ label }) => label.toLowerCase().includes(written));
+  return fitting.map((choice) => ({ icon: slashCommand.icon, ...choice, slashCommand }));
 }
 
 // "@" and a name: completes the names of people in the session.

@@ -104,11 +104,11 @@ function refused(text) {
 }
 
 function restoreRemoved({ dataset: { id } }) {
-  const deed = async () => {
+  const task = async () => {
     await live.request({ type: "restore", id });
     toast(words.messageRestored);
   };
-  return insist(deed, { label: words.stopAndRestore, tell: toast });
+  return insist(task, { label: words.stopAndRestore, tell: toast });
 }
 
 async function older(button) {

@@ -42,7 +42,7 @@ function drawActions() {
   const terms = input.value.trim().toLocaleLowerCase().split(/\s+/).filter(Boolean);
   const fits = ({ label, words: more }) => terms.every((term) => `${label} ${more}`.toLocaleLowerCase().includes(term));
   const fitting = offered()
-    .filter((deed) => deed.id !== "search" && fits(deed))
+    .filter((entry) => entry.id !== "search" && fits(entry))
     .map(drawAction);
   // Without a query, sessions come first.
   const actions = fitting.length ? [group(words.everythingElse, fitting)] : [];
@@ -55,10 +55,10 @@ function group(label, members) {
   return make("div", { role: "group", ariaLabel: label }, heading, ...members);
 }
 
-function drawAction(deed) {
-  const shown = [icon(deed.icon ?? ""), make("span", { className: "palette-label", textContent: deed.label })];
-  if (deed.keys) shown.push(make("kbd", { textContent: deed.keys }));
-  return make("div", { className: "palette-item", role: "option", deed }, ...shown);
+function drawAction(entry) {
+  const shown = [icon(entry.icon ?? ""), make("span", { className: "palette-label", textContent: entry.label })];
+  if (entry.keys) shown.push(make("kbd", { textContent: entry.keys }));
+  return make("div", { className: "palette-item", role: "option", entry }, ...shown);
 }
 
 async function ask(query) {
@@ -96,9 +96,9 @@ function act(option, event) {
   const elsewhere = event.ctrlKey || event.metaKey;
   if (event.type === "click" && option.matches("a") && (elsewhere || event.shiftKey)) return; // the browser handles it
   event.preventDefault();
-  if (elsewhere && !option.deed) return window.open(option.href, "_blank", "noopener");
+  if (elsewhere && !option.entry) return window.open(option.href, "_blank", "noopener");
   dialog.close();
-  if (option.deed) option.deed.run("");
+  if (option.entry) option.entry.run("");
   else location.assign(option.href);
 }
 

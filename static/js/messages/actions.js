@@ -246,11 +246,11 @@ const asked = (command) => insist(() => live.request(command));
 
 function remove({ id }, _anchor, how = insist) {
   const undo = { label: words.undo, run: () => asked({ type: "restore", id }) };
-  const deed = async () => {
+  const task = async () => {
     await live.request({ type: "remove", id });
     toast(words.messageDeleted, { action: undo });
   };
-  return how(deed, { label: words.stopAndDelete });
+  return how(task, { label: words.stopAndDelete });
 }
 
 export function connect() {

@@ -9,13 +9,13 @@ import { live } from "./session.js";
 // Actions that are refused while the agent works: the notice has a button that stops the agent and repeats the action.
 
 /**
- * Carries out a request that the session may refuse: resolves to what `deed` resolves to, or to null after a notice.
+ * Carries out a request that the session may refuse: resolves to what `task` resolves to, or to null after a notice.
  * If it is refused because the agent works, the notice offers `label`: Stop, then `redo`. The notice is `about` a
  * subject that the next success settles; the offer also disappears when the agent is idle.
  */
-export async function insist(deed, { label = words.stopAndDo, tell = notice, redo = deed, about = "action" } = {}) {
+export async function insist(task, { label = words.stopAndDo, tell = notice, redo = task, about = "action" } = {}) {
   try {
-    const result = await deed();
+    const result = await task();
     if (result !== null) settle(about);
     return result;
   } catch (refusal) {
@@ -26,10 +26,10 @@ export async function insist(deed, { label = words.stopAndDo, tell = notice, red
 }
 
 /** Stops the agent and then carries out a request, like `insist`. */
-export function stopFirst(deed, options) {
+export function stopFirst(task, options) {
   const later = async () => {
     await stopped();
-    return insist(deed, options);
+    return insist(task, options);
   };
   return insist(later, options);
 }

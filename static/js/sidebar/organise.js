@@ -84,14 +84,14 @@ const SECONDS = 8;
 const HANDED_OVER = "parley:done";
 
 /** Carries out an action of chat/services/sessions/actions.py on sessions, by their ids. */
-export async function organise(deed, ids, { final = false } = {}) {
+export async function organise(action, ids, { final = false } = {}) {
   try {
     const done = await post(
       list.dataset.organise,
-      [["action", deed], ...ids.map((id) => ["session", id])],
+      [["action", action], ...ids.map((id) => ["session", id])],
       words.notDone,
     );
-    if (GOES.includes(deed) && done.ids.includes(list.dataset.current)) return goHome(done);
+    if (GOES.includes(action) && done.ids.includes(list.dataset.current)) return goHome(done);
     tell(final ? { ...done, undo: "" } : done);
   } catch (error) {
     toast(error.message);

@@ -54,10 +54,10 @@ function draw() {
   document.getElementById("rail-count").textContent = isOn() ? fill(words.selected, { count: chosen.size }) : "";
 }
 
-async function all(deed) {
+async function all(action) {
   const ids = [...chosen];
   end();
-  if (ids.length) await organise(deed, ids);
+  if (ids.length) await organise(action, ids);
 }
 
 export function connect() {

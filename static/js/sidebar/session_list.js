@@ -33,7 +33,7 @@ function menu(row) {
 /** Returns the actions on a session; users can leave, not delete, a session of another person. */
 function items(row) {
   const id = row.dataset.session;
-  const one = (deed, icon, label, more) => ({ icon, label, run: () => organise(deed, [id]), ...more });
+  const one = (action, icon, label, more) => ({ icon, label, run: () => organise(action, [id]), ...more });
   const pin = yes(row, "pinned") ? one("unpin", "pin-off", words.unpin) : one("pin", "pin", words.pin);
   const archive = yes(row, "archived")
     ? one("restore", "archive-restore", words.unarchive)
@@ -92,12 +92,12 @@ async function keepTitle(row, title, before) {
 }
 
 /** Offers the actions on the open session, for the palette and the header's menu. */
-function offerDeeds() {
+function offerActions() {
   const row = open();
   const can = (condition) => () => open() !== null && condition(open());
   const id = list.dataset.current;
   const pinned = row !== null && yes(row, "pinned");
-  const one = (deed, more) => offer({ id: deed, run: () => organise(deed, [id]), ...more });
+  const one = (action, more) => offer({ id: action, run: () => organise(action, [id]), ...more });
   offer({
     id: "pin",
     label: pinned ? words.unpin : words.pin,
@@ -159,8 +159,8 @@ export function connect(isRung) {
     run: showArchive,
     can: () => !showsArchive(),
   });
-  offerDeeds();
-  list.addEventListener("parley:listed", offerDeeds);
+  offerActions();
+  list.addEventListener("parley:listed", offerActions);
   workspaces.connect();
   selection.connect();
   list.addEventListener("pointerdown", press);

@@ -42,7 +42,7 @@ export function ready() {
   setTimeout(() => document.dispatchEvent(new Event("parley:ready")));
 }
 
-const deeds = new Map();
+const commands = new Map();
 const DANGEROUS = ["delete", "leave"];
 // The most wanted commands; the others follow in the order in which they were offered.
 const FIRST = ["new", "stop", "find", "share", "rename", "agent", "model", "panel", "system-prompt", "attach", "fork"];
@@ -54,21 +54,21 @@ const FIRST = ["new", "stop", "find", "share", "rename", "agent", "model", "pane
  * whether it makes sense now. `choices()` lists the possible texts: {label, detail, argument}, or a promise of them.
  */
 export function offer({ id, label, words = "", icon, keys = "", slash = "", run, can = () => true, choices = null }) {
-  deeds.set(id, { id, label, words, icon, keys: shown(keys), slash, run, can, choices });
+  commands.set(id, { id, label, words, icon, keys: shown(keys), slash, run, can, choices });
 }
 
 /** Returns the commands that can be used now, the most wanted first. */
 export const offered = () => {
-  const first = FIRST.map((id) => deeds.get(id)).filter(Boolean);
-  return [...new Set([...first, ...deeds.values()])].filter((deed) => deed.can());
+  const first = FIRST.map((id) => commands.get(id)).filter(Boolean);
+  return [...new Set([...first, ...commands.values()])].filter((command) => command.can());
 };
 
 /** Returns those of these commands that can be used now, as items of a menu. */
 export function itemsOf(ids) {
-  const now = new Map(offered().map((deed) => [deed.id, deed]));
+  const now = new Map(offered().map((command) => [command.id, command]));
   const item = ({ label, icon, keys, run }) => ({ label, icon, keys, run: () => run("") });
   return ids.filter((id) => now.has(id)).map((id) => ({ ...item(now.get(id)), danger: DANGEROUS.includes(id) }));
 }
 
 /** Returns the command with this name after a "/", whether it can be used now or not. */
-export const named = (slash) => [...deeds.values()].find((deed) => deed.slash === slash);
+export const named = (slash) => [...commands.values()].find((command) => command.slash === slash);

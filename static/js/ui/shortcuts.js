@@ -10,8 +10,8 @@ const FIELDS = "input, textarea, select, [contenteditable]";
 /** Updates the dialog. */
 async function fillIn(dialog) {
   // The composer's list has Escape, which stops the agent.
-  const deeds = offered().filter(({ id, keys }) => keys && id !== "stop");
-  dialog.querySelector("[data-actions]").replaceChildren(...deeds.map(row));
+  const commands = offered().filter(({ id, keys }) => keys && id !== "stop");
+  dialog.querySelector("[data-actions]").replaceChildren(...commands.map(row));
   const messages = dialog.querySelector("[data-messages]");
   const menu = messages && (await late(() => import("../messages/actions.js"))); // home has no messages
   if (menu) messages.replaceChildren(...menu.keysOfMessages().map(row));
