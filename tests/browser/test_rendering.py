@@ -87,6 +87,10 @@ async def test_wide_table_scrolls_within_its_bubble_by_keyboard(told: Person) ->
 async def test_keyboard_stops_only_at_what_scrolls(told: Person) -> None:
     """UI-11: formulas and code that fit are skipped."""
     await told.answers.locator("a").first.focus()
+    # The page does not measure what the browser has not drawn yet.
+    await told.page.wait_for_function(
+        "document.querySelector('#messages .formula').checkVisibility({ contentVisibilityAuto: true })"
+    )
     await told.page.keyboard.press("Shift+Tab")
     await expect(told.answers.locator(".formula")).to_have_attribute("tabindex", "-1")
     await expect(told.answers.locator(".table-wrap")).to_have_attribute("tabindex", "0")
