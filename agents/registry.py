@@ -34,7 +34,7 @@ class ModelChoice:
 
 
 class Prompt(str):
-    """An opening prompt: the text that is sent, a plain str for other code. Home shows its title and its icon, too."""
+    """The text of an opening prompt, with the heading and icon that the home page shows beside it."""
 
     heading: str  # not `title`, which each str has
     icon: PromptIcon
@@ -47,7 +47,7 @@ class Prompt(str):
 
 
 def opening(prompt: str | PromptConfig) -> Prompt:
-    """Return a configured prompt as a value."""
+    """Return a configured prompt as a Prompt."""
     if isinstance(prompt, PromptConfig):
         return Prompt(prompt.text, prompt.title, prompt.icon)
     return prompt if isinstance(prompt, Prompt) else Prompt(prompt)

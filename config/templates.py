@@ -1,4 +1,4 @@
-"""Load templates without the line breaks that only lay out their source.
+"""Load templates without the line breaks of their indentation.
 
 As text nodes, the line breaks of an indented template would make a page larger and slower, and set inline elements
 apart. Between tags they are dropped, as in JSX; between words they are one space, as in any HTML. Where two tags need a
@@ -62,7 +62,7 @@ def condense(source: str) -> str:
 
 
 def _kind(piece: re.Match[str]) -> str:
-    """Return "block" for what no space is shown beside, "tag" for other tags, or "text"."""
+    """Return "block" for a piece beside which browsers show no space, "tag" for another tag, or "text"."""
     if piece["space"]:
         return "block"
     name = (piece["raw_name"] or piece["name"] or piece["command_name"] or piece["message"] or "").lower()

@@ -35,7 +35,7 @@ def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
 
 @for_scripts
 def upload_first(request: SignedInRequest) -> HttpResponse:
-    """Begin the session that home's form describes with the form's `file`, not sent yet; name the `session`, too."""
+    """Upload the form's `file` and create the session that home's form describes; return the `session` id too."""
     taken = _uploaded(request, lambda: begin(request))
     return JsonResponse({**stored.described(taken), "session": taken.session_id}, status=201)
 

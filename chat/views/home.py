@@ -85,8 +85,8 @@ def rail(request: SignedInRequest) -> HttpResponse:
 def new_session(request: SignedInRequest) -> HttpResponse:
     """Create a session, with `text` as its first message, and open it.
 
-    The session belongs to the `workspace` of the page. One that began with its first file is named as `session`, with
-    the `attachments` of the message. Scripts get the URL as JSON, and keep the text on errors.
+    The session belongs to the `workspace` of the page. If its first file has created it, the form names it as
+    `session`, with the `attachments` of the message. Scripts get the URL as JSON, and keep the text on errors.
     """
     text = request.POST.get("text", "").replace("\r\n", "\n")
     agent = request.POST.get("agent", "")
@@ -107,7 +107,7 @@ def begin(request: SignedInRequest, text: str = "") -> Session:
 
 
 def _send_to_begun(request: SignedInRequest, text: str) -> Session:
-    """Send the first message of a session that began with its first file, to the agent that the form has by now."""
+    """Send the first message of a session that was created with its first file."""
     row, _role = session_for(request.user, request.POST["session"], SessionRole.OWNER)
     require_no_guest(request.user, row)
     files = request.POST.getlist("attachments")
@@ -174,10 +174,10 @@ def agents() -> list[Agent]:
 
 def spoken(prompts: Iterable[str]) -> tuple[Prompt, ...]:
     """Translate a preset's prompts; those of an operator's own agents stay unchanged."""
-    return tuple(Prompt(_spoken(each), _spoken(each.heading), each.icon) for each in map(opening, prompts))
+    return tuple(Prompt(_translated(each), _translated(each.heading), each.icon) for each in map(opening, prompts))
 
 
-def _spoken(text: str) -> str:
+def _translated(text: str) -> str:
     return _(text) if text else ""  # gettext has the catalogue's header for ""
 
 

@@ -60,8 +60,8 @@ def upload(
 ) -> Attachment:
     """Store a file as unsent in the author's composer.
 
-    A callable begins the session, once the file has been read: what is refused leaves no empty session. Raises
-    ServiceError for its type or size, or too many unsent files.
+    `session` may be a callable that creates the session. It is called after the file has been read, so that a refused
+    file leaves no empty session. Raises ServiceError for the file's type or size, or too many unsent files.
     """
     _require_size(size)
     spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))

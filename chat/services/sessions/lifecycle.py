@@ -35,7 +35,7 @@ class Configuration(TypedDict, total=False):
 
 
 class Choice(TypedDict):
-    """Who answers in a new session. "" stands for the default agent, and for the agent's model."""
+    """The agent and model of a new session. "" stands for the default agent, and for the agent's model."""
 
     agent: str
     provider: str
@@ -152,7 +152,7 @@ def set_model(*, session: Session, author: User, provider: str, model: str) -> N
 def send_first_message(
     *, session: Session, author: User, text: str, attachments: Sequence[str], **choice: Unpack[Choice]
 ) -> None:
-    """Send the first message of a session that began without one, to the agent and model that were chosen since then.
+    """Send the first message of an empty session, after setting the agent and model that were chosen for it.
 
     The caller checks the author's rights. Raises ServiceError.
     """

@@ -1,21 +1,21 @@
-// What opens beside its anchor, one at a time: boxes, and menus of things to do. On phones it is a sheet at the bottom.
+// Popovers beside an anchor, one at a time: boxes and menus. On phones they are sheets at the bottom.
 import { icon, make } from "./dom.js";
 import { composing } from "./field.js";
 import { ARROWS, ENDS, rove } from "./options.js";
 
-const SHEET = matchMedia("(width < 760px) and (pointer: coarse)"); // menu.css says the same
+const SHEET = matchMedia("(width < 760px) and (pointer: coarse)"); // the same condition as in menu.css
 const GAP = 4;
 const MARGIN = 8;
 const MOVED = 10;
 let open = null; // {anchor, element, back}
 let presses = 0;
 
-/** Shows an element at its anchor, which gets the focus back. Where it was open already it closes; false then. */
+/** Opens an element at its anchor, which gets the focus when it closes. If it is open, closes it and returns false. */
 export function show(element, anchor) {
   const wasOpen = open?.anchor === anchor;
   close();
   if (wasOpen) return false;
-  // Not an automatic one: that goes with the very click, or the end of the long press, that has opened it.
+  // Not "auto": the click, or the end of the long press, that opens it would close it again.
   element.popover = "manual";
   (anchor.closest("dialog[open], main, nav, aside") ?? document.body).append(element);
   element.showPopover();
@@ -24,13 +24,13 @@ export function show(element, anchor) {
   return true;
 }
 
-/** Opens an empty box at its button and returns it; null where it was open already. */
+/** Opens an empty box at its button and returns it; returns null if it was open and is closed now. */
 export function openBox(anchor, { className, label }) {
   const box = make("div", { className: `popover ${className}`, tabIndex: -1, role: "dialog", ariaLabel: label });
   return show(box, anchor) ? box : null;
 }
 
-/** Resolves to what has come for a box; to undefined when a press or key came first, which its opening would undo. */
+/** Resolves to `coming`, or to undefined if the user has pressed a button or key since: opening would override that. */
 export async function unlessOvertaken(coming) {
   const before = presses;
   const content = await coming;
