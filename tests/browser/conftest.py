@@ -1,4 +1,4 @@
-"""Fixtures for tests in a real Chromium, on a real Parley whose model is a server that speaks OpenAI's format."""
+"""Fixtures for tests in a real browser, on a real Parley whose model is a server that speaks OpenAI's format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 from tests.browser.gallery import Showcase, open_showcase
-from tests.browser.launch import ARGUMENTS, CHROMIUM
+from tests.browser.launch import Browsers
 from tests.browser.person import Person
 from tests.support.prepared import copy
 from tests.support.server import Server
@@ -30,15 +30,30 @@ model = "wire/wire-large"
 """
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the core flows in both browsers."""
+    if metafunc.definition.get_closest_marker("both_browsers"):
+        metafunc.parametrize("browser", ["chromium", "firefox"], indirect=True)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run all of these tests on one loop, with one Chromium: its start would take most of each test's time."""
+    """Run all of these tests on one loop, with one browser: its start would take most of each test's time.
+
+    What runs in Firefox comes last, so that few of the processes start it.
+    """
     one_loop = pytest.mark.asyncio(loop_scope="session")
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.browser)
             if pytest_asyncio.is_async_test(item):
                 item.add_marker(one_loop, append=False)
+    items.sort(key=runs_in_firefox)
+
+
+def runs_in_firefox(item: pytest.Item) -> bool:
+    call = getattr(item, "callspec", None)
+    return call is not None and call.params.get("browser") == "firefox"
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -65,18 +80,19 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chromium() -> AsyncIterator[Browser]:
+async def browsers() -> AsyncIterator[Browsers]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        await browser.close()
+        browsers = Browsers(playwright)
+        yield browsers
+        await browsers.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def browser(chromium: Browser) -> AsyncIterator[Browser]:
+async def browser(browsers: Browsers, request: pytest.FixtureRequest) -> AsyncIterator[Browser]:
     """A browser without a signed-in user."""
-    yield chromium
-    for context in chromium.contexts:
+    browser = await browsers.get(getattr(request, "param", "chromium"))
+    yield browser
+    for context in browser.contexts:
         await context.close()
 
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from playwright.async_api import ConsoleMessage, Page
+from playwright.async_api import ConsoleMessage, Page, Response
 
 # The browser itself reports a lost connection; other tests check the page's own notice of it.
-EXPECTED = ("ERR_INTERNET_DISCONNECTED", "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "WebSocket connection to")
+EXPECTED = (
+    "ERR_INTERNET_DISCONNECTED",
+    "ERR_CONNECTION_REFUSED",
+    "ERR_CONNECTION_RESET",
+    "WebSocket connection to",
+    "Firefox can’t establish a connection",
+)
+# Chromium says this in the console.
+LOWEST_ERROR = 400
+FAILED = "Failed to load resource: the server responded with a status of {} ({})"
 # Checked before any module has run: what scripts add to an element later was not part of the served page.
 AS_SERVED = """document.addEventListener("readystatechange", () => {
     const isInline = ({ name, value }) => name === "style" || name.startsWith("on") || /^\\s*javascript:/i.test(value);
@@ -26,10 +35,20 @@ def heed(page: Page, *expected: str) -> list[str]:
     complaints: list[str] = []
     known = (*EXPECTED, *expected)
 
+    def report(words: str) -> None:
+        if not any(each in words for each in known):
+            complaints.append(words)
+
     def said(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and not any(words in message.text for words in known):
-            complaints.append(message.text)
+        if message.type in ("error", "warning"):
+            report(message.text)
+
+    def answered(response: Response) -> None:
+        if response.status >= LOWEST_ERROR:
+            report(FAILED.format(response.status, response.status_text))
 
     page.on("console", said)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("pageerror", lambda error: report(str(error)))
+    if page.context.browser and page.context.browser.browser_type.name == "firefox":
+        page.on("response", answered)
     return complaints

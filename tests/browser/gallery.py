@@ -16,7 +16,7 @@ from pathlib import Path
 from playwright.async_api import Browser, Page, async_playwright
 
 from agents.messages import Json
-from tests.browser.launch import ARGUMENTS, CHROMIUM
+from tests.browser.launch import launch
 from tests.browser.person import PATIENCE
 from tests.browser.screens import (
     SCREENS,
@@ -95,7 +95,7 @@ async def take(browser: Browser, showcase: Showcase, name: str, folder: str) -> 
 async def main(folder: str, screens: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="parley-gallery-") as data:
         async with open_showcase(Path(data)) as showcase, async_playwright() as playwright:
-            browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+            browser = await launch(playwright, "chromium")
             for name in screens or SCREENS:
                 await take(browser, showcase, name, folder)
 

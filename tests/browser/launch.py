@@ -1,9 +1,16 @@
-"""Find and start Chromium."""
+"""Find and start the browsers."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
+from pathlib import Path
+from typing import Literal
 
+from playwright.async_api import Browser, Playwright
+
+Name = Literal["chromium", "firefox"]
 CHROMIUM = shutil.which("chromium-headless-shell")
 ARGUMENTS = [
     "--no-sandbox",
@@ -14,3 +21,42 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+FIREFOX = Path(__file__).parent / "firefox.py"
+PREFERENCES: dict[str, str | float | bool] = {
+    # What contexts ask for in Chromium; Firefox has no command for it. Where no theme is chosen, it is light.
+    "ui.prefersReducedMotion": 1,
+    "ui.systemUsesDarkTheme": 0,
+    # A mouse: 2 points exactly, 4 hovers. Without a screen, Firefox believes that there is none.
+    "ui.primaryPointerCapabilities": 6,
+    "ui.allPointerCapabilities": 6,
+}
+
+
+async def launch(playwright: Playwright, name: Name) -> Browser:
+    if name == "chromium":
+        return await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    # firefox.py runs in this environment's Python.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return await playwright.firefox.launch(
+        channel="moz-firefox",  # by BiDi: Playwright's own protocol is in its own Firefox alone
+        executable_path=FIREFOX,
+        env={**os.environ, "PATH": path},
+        firefox_user_prefs=PREFERENCES,
+    )
+
+
+class Browsers:
+    """The browsers of a test process. Each starts when a test first needs it: that takes longer than most tests."""
+
+    def __init__(self, playwright: Playwright) -> None:
+        self._playwright = playwright
+        self._started: dict[Name, Browser] = {}
+
+    async def get(self, name: Name) -> Browser:
+        if name not in self._started:
+            self._started[name] = await launch(self._playwright, name)
+        return self._started[name]
+
+    async def close(self) -> None:
+        for browser in self._started.values():
+            await browser.close()

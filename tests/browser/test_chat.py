@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from urllib.parse import urljoin
 
+import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.person import RETRIES, Person
@@ -14,6 +15,8 @@ from tests.support.server import Server
 from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
+
+pytestmark = pytest.mark.both_browsers
 
 
 def reply(*pieces: str, gate: asyncio.Event | None = None, rest: tuple[str, ...] = ()) -> Reply:
@@ -292,6 +295,7 @@ async def invited(host: Person, browser: Browser, name: str, *, member: bool = F
         await make_member(host)
         await guest.page.reload()
     await guest.sees_connection("Connected")
+    await host.page.bring_to_front()  # in Firefox, the page in front alone has the focus
     return guest
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 
+import pytest
 from playwright.async_api import Browser, Locator, WebSocket, expect
 
 from tests.browser.person import Person
@@ -250,6 +251,7 @@ async def test_many_queued_messages_are_folded_and_seen_by_all(
     bo.complain()
 
 
+@pytest.mark.both_browsers
 async def test_slash_lists_what_can_be_done_and_does_it(ana: Person, model: WireServer, browser: Browser) -> None:
     """UI-11: commands are found by a few letters, chosen by keyboard, announced by ARIA; nothing of them is sent."""
     await ana.composer.press_sequentially("/")

@@ -6,6 +6,7 @@ import asyncio
 import re
 from datetime import UTC, datetime
 
+import pytest
 from playwright.async_api import Browser, Locator, ViewportSize, expect
 
 from tests.browser.person import Person
@@ -235,6 +236,7 @@ async def test_source_and_details_move_nothing_else(ana: Person, model: WireServ
     await expect(answer).to_be_focused()
 
 
+@pytest.mark.both_browsers
 async def test_question_is_changed_and_answered_again(ana: Person, model: WireServer) -> None:
     """MSG-11, RUN-12, ADM-02: "Save & regenerate" gives the model the new text and replaces the answer."""
     await talk(ana, model, "Old answer")
@@ -254,6 +256,7 @@ async def test_question_is_changed_and_answered_again(ana: Person, model: WireSe
     assert model.requests[-1].body["messages"][-1]["content"] == "Better question"
 
 
+@pytest.mark.both_browsers
 async def test_nothing_that_is_typed_into_a_change_is_lost(ana: Person, model: WireServer) -> None:
     """MSG-11: Escape can be undone, a reload keeps the text, Ctrl+Enter saves."""
     await talk(ana, model, "An answer")
@@ -292,6 +295,7 @@ async def test_change_of_a_deleted_message_goes_to_the_composer(
     bo.complain()
 
 
+@pytest.mark.both_browsers
 async def test_message_is_left_out_deleted_and_brought_back(ana: Person, model: WireServer) -> None:
     """MSG-09, MSG-11, UI-11: an excluded message is marked and hidden from the model; a deletion is undone."""
     await talk(ana, model, "First", "Second")
@@ -308,6 +312,7 @@ async def test_message_is_left_out_deleted_and_brought_back(ana: Person, model: 
     assert given == ["Second"]
 
 
+@pytest.mark.both_browsers
 async def test_fork_begins_a_session_of_its_own(ana: Person, model: WireServer) -> None:
     """RUN-13: the fork has the messages up to this one; the original is unchanged."""
     await talk(ana, model, "First", "Second")

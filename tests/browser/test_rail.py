@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 
+import pytest
 from playwright.async_api import Browser, Locator, expect
 
 from tests.browser.person import Person
@@ -46,6 +47,7 @@ async def choose(person: Person, title: str, *action: str) -> None:
     await person.page.get_by_role("menuitem", name=action[0], exact=True).click()
 
 
+@pytest.mark.both_browsers
 async def test_a_session_begins_at_home_with_its_first_message(ana: Person, model: WireServer) -> None:
     """RUN-01, UI-11: one Enter creates the session, sends the message and opens it; the message becomes the title."""
     model.script(reply("It is the cache."))

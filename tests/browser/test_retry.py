@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 
+import pytest
 from playwright.async_api import Browser, Locator, ViewportSize, expect
 
 from tests.browser.person import WINDOW, Person
@@ -27,6 +28,7 @@ def texts(*words: str) -> list[re.Pattern[str]]:
     return [re.compile(word) for word in words]
 
 
+@pytest.mark.both_browsers
 async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: WireServer, browser: Browser) -> None:
     """RUN-12, RUN-06: no key retries; the dialog says how many messages go, and how many of other users.
 

@@ -96,6 +96,7 @@ async def test_hostile_text_does_nothing_on_a_page(ana: Person, server: Server) 
         assert await ana.page.evaluate(PAGE) == []
 
 
+@pytest.mark.both_browsers
 @pytest.mark.usefixtures("watch")
 async def test_hostile_answer_does_nothing_live(ana: Person, model: WireServer) -> None:
     """MSG-12, LIVE-01: a model sends the texts through the server in one answer, and a user sends them as a message."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from playwright.async_api import Browser, FilePayload, Locator, Route, expect
 
 from tests.browser.person import RETRIES, Person
@@ -39,6 +40,7 @@ async def attach(person: Person, *files: FilePayload) -> None:
     await (await opened.value).set_files(list(files))
 
 
+@pytest.mark.both_browsers
 async def test_files_are_kept_until_they_are_sent(ana: Person, model: WireServer) -> None:
     """LIVE-04: files are attached by the button, kept over a reload, removed one by one, sent with the message."""
     model.script(reply("I see"))
@@ -109,6 +111,7 @@ async def test_message_waits_for_its_files(ana: Person, model: WireServer) -> No
     ana.complaints = [said for said in ana.complaints if REFUSED not in said]
 
 
+@pytest.mark.both_browsers
 async def test_files_are_dropped_anywhere_on_the_session(ana: Person) -> None:
     """UI-09: the page shows where; anything but a file is ignored."""
     cover = ana.page.get_by_text("Drop files to attach them")
