@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
+from agents.approval import check_rule
 from agents.i18n import gettext as _
 from agents.providers.base import DEFAULT_RETRIES
 from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET, Effort, ReasoningSupport, support_of
-from agents.toolbox import TOOLBOX
+from agents.toolbox import DEFAULT_TOOLS, TOOLBOX
 from agents.toolbox.address_policy import host_pattern
 
 ProviderType = Literal["anthropic", "openai", "demo"]
@@ -161,19 +162,31 @@ DEMO_PROMPTS = (
 )
 
 
+Rule = Annotated[str, AfterValidator(check_rule)]
+
+
+class ApprovalConfig(_Strict):
+    """Which tool calls of an agent people have to approve; the tool itself says so where no rule matches."""
+
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+
 class AgentConfig(_Strict):
     """One preset: what a new session starts with."""
 
     title: Annotated[str, Field(max_length=80)] = ""
     model: str = ""
     system_prompt: str = DEFAULT_PROMPT
-    tools: tuple[str, ...] = tuple(TOOLBOX)
+    tools: tuple[str, ...] = tuple(tool.name for tool in DEFAULT_TOOLS)
     max_rounds: Annotated[int, Field(ge=1, le=1000)] = 25
     prompts: tuple[str | PromptConfig, ...] = ()
     reasoning_effort: Effort | None = None
     thinking_budget: ThinkingBudget | None = None
     # The hosts that its tools may fetch from; none: all that are public.
     allowed_hosts: tuple[HostPattern, ...] = ()
+    approval: ApprovalConfig = ApprovalConfig()
 
 
 class Config(_Strict):

@@ -7,9 +7,10 @@ from typing import Literal
 
 from agents.errors import AgentError
 from agents.messages import Text, Thinking, ToolCall, ToolResult
+from agents.questions import Kind
 
 StopReason = Literal["end", "tool_use", "max_tokens", "refusal", "pause"]
-FinishReason = Literal["done", "pending", "limit"]
+FinishReason = Literal["done", "pending", "limit", "waiting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,14 @@ class ToolStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolWaiting:
+    """A call waits for people: they answer its question, or approve it."""
+
+    call: ToolCall
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
 class ToolReturned:
     """A tool has answered (or failed: `is_error`)."""
 
@@ -97,7 +106,10 @@ class RoundLimitReached:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The turn ended by itself: `done`, `pending` (new input waits: RUN-06) or `limit` (RUN-09). Always last."""
+    """The turn ended by itself, or for now: always last.
+
+    `done`; `pending`: there is new input (RUN-06); `limit` (RUN-09); `waiting`: it goes on when people have answered.
+    """
 
     reason: FinishReason
 
@@ -114,6 +126,7 @@ AgentEvent = (
     ResponseStarted
     | ProviderEvent
     | ToolStarted
+    | ToolWaiting
     | ToolReturned
     | RetryScheduled
     | RoundLimitReached

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agents.approval import NO_RULES, Rules
 from agents.capabilities import NOTHING, Capabilities
 from agents.errors import ProviderError
 from agents.events import (
@@ -17,6 +18,7 @@ from agents.events import (
     RetryScheduled,
     RoundLimitReached,
     ToolReturned,
+    ToolWaiting,
     TurnFailed,
     TurnFinished,
 )
@@ -43,11 +45,12 @@ MAX_CALLS = 32
 NOT_RUN_MANY = f"Not run: at most {MAX_CALLS} tool calls of one response are run. Call it again if it is still needed."
 NOT_RUN_CUT = "Not run: the response that asked for it was cut short."
 NOT_RUN_LIMIT = "Not run: the tool rounds of this turn are used up."
+NOT_RUN_DENIED = "Not run: the rules of this agent do not allow this call."
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Who answers: a model at a provider, with its instructions and tools."""
+    """Who answers: a model at a provider, with its instructions, its tools, and the rules for their approval."""
 
     name: str
     model: str
@@ -63,6 +66,7 @@ class Agent:
     support: ReasoningSupport | None = None
     allowed_hosts: tuple[str, ...] = ()
     is_imported: bool = False
+    rules: Rules = NO_RULES
 
 
 CheckPending = Callable[[], Awaitable[bool]]
@@ -91,6 +95,9 @@ async def run(
     history get a new id: some servers number them from zero in every response, and others refuse an id that occurs
     twice in a conversation.
 
+    Calls that people have to answer or approve get a ToolWaiting in its place. When the other calls of the round are
+    done, the turn ends as `waiting` (UI-12). It goes on from a history with the results, or with the calls as approved.
+
     Cancelling the consumer or closing the generator closes the provider's stream and cancels running tools.
     """
     calls = owed_calls(history)
@@ -102,6 +109,9 @@ async def run(
                     yield event
             if await turn.is_pending():
                 yield TurnFinished("pending")
+                return
+            if turn.is_waiting:
+                yield TurnFinished("waiting")
                 return
         response = Response()
         async with aclosing(turn.step(response)) as events:
@@ -125,6 +135,7 @@ class _Turn:
     rounds: int = 0
     pauses: int = 0
     ended: bool = False
+    is_waiting: bool = False
 
     async def is_pending(self) -> bool:
         return self.check_pending is not None and await self.check_pending()
@@ -132,16 +143,26 @@ class _Turn:
     async def tool_round(self, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent, None]:
         tools = {tool.name: tool for tool in self.agent.tools}
         results: dict[str, ToolResult] = {}
-        async with aclosing(run_tools(tools, calls[:MAX_CALLS], self._context())) as events:
+        runnable = []
+        for place, call in enumerate(calls):
+            many = ToolReturned(failed(call, NOT_RUN_MANY)) if place >= MAX_CALLS else None
+            first = many or before_running(tools.get(call.name), call, self.agent.rules)
+            if first is None:
+                runnable.append(call)
+                continue
+            if isinstance(first, ToolReturned):
+                results[call.id] = first.result
+            else:
+                self.is_waiting = True
+            yield first
+        async with aclosing(run_tools(tools, runnable, self._context())) as events:
             async for event in events:
                 if isinstance(event, ToolReturned):
                     results[event.result.call_id] = event.result
                 yield event
-        for call in calls[MAX_CALLS:]:
-            results[call.id] = failed(call, NOT_RUN_MANY)
-            yield ToolReturned(results[call.id])
-        self._append(Message("user", tuple(results[call.id] for call in calls)))
-        self.rounds += 1
+        if not self.is_waiting:
+            self._append(Message("user", tuple(results[call.id] for call in calls)))
+            self.rounds += 1
 
     def _context(self) -> ToolContext:
         agent = self.agent
@@ -215,6 +236,23 @@ class _Turn:
         self.stale = True
         if message.parts:
             self.history.append(message)
+
+
+def before_running(tool: Tool | None, call: ToolCall, rules: Rules) -> ToolWaiting | ToolReturned | None:
+    """Decide what comes before a call: people are asked, or it is refused. None: it can run."""
+    if tool is None:
+        return None
+    if (invalid := tool.problem(call)) is not None:
+        return ToolReturned(invalid)
+    if tool.question is not None:
+        return ToolWaiting(call, tool.question.kind)
+    match rules.verdict(call, needs_approval=tool.approval):
+        case "deny":
+            return ToolReturned(failed(call, NOT_RUN_DENIED))
+        case "ask":
+            return ToolWaiting(call, "approval")
+        case _:
+            return None
 
 
 def request_of(agent: Agent, history: Sequence[Message], tool_choice: Literal["auto", "none"] = "auto") -> Request:

@@ -59,7 +59,7 @@ class ToolCall:
 
     A provider that takes text sends `raw` while it still says the same as `arguments` (see `arguments_text`).
     `arguments` is always an object; text that is not one is kept as `{"_raw": text}` and the tool refuses it.
-    `data` is as in Text; OpenAI's Responses API: `item_id` and `after`.
+    `data` is as in Text; OpenAI's Responses API: `item_id` and `after`. `approved`: people have agreed to the call.
     """
 
     id: str
@@ -67,6 +67,7 @@ class ToolCall:
     arguments: Json
     raw: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
+    approved: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import capabilities, context_window
+from agents.approval import NO_RULES, Rules
 from agents.config import Config, ModelConfig, PromptConfig, PromptIcon, ProviderConfig, is_known, split_model
 from agents.config_file import read_config
 from agents.discovery import Listing
@@ -67,6 +68,7 @@ class AgentPreset:
     prompts: tuple[str, ...]
     reasoning: Reasoning = UNCHOSEN
     allowed_hosts: tuple[str, ...] = ()
+    rules: Rules = NO_RULES
     # Whether the conversation so far comes from a file.
     is_imported: bool = False
 
@@ -112,6 +114,7 @@ class Registry:
             prompts=tuple(map(opening, agent.prompts)),
             reasoning=Reasoning(agent.reasoning_effort or "", agent.thinking_budget),
             allowed_hosts=agent.allowed_hosts,
+            rules=Rules(agent.approval.allow, agent.approval.ask, agent.approval.deny),
         )
 
     def build_agent(self, preset: AgentPreset) -> Agent:
@@ -138,6 +141,7 @@ class Registry:
             support=support,
             allowed_hosts=preset.allowed_hosts,
             is_imported=preset.is_imported,
+            rules=preset.rules,
         )
 
     # Models

@@ -15,6 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from agents.errors import ToolError
 from agents.messages import Json, Message, ToolCall, ToolResult
+from agents.questions import Question
 from agents.safe_text import cut, safe_text
 from agents.threads import ThreadError, in_thread
 
@@ -47,11 +48,11 @@ NO_CONTEXT = ToolContext()
 class Tool:
     """A function that a model may call.
 
-    `time_limit` in seconds; `parallel`: may run beside others; `approval`: a person should agree first (a flag only, no
-    user is asked yet); `foreign`: its results hold text that neither people nor Parley wrote. `context` names the
-    parameter that takes the ToolContext, "" where there is none. An async function runs on the loop; any other runs in
-    a thread of its own, which cannot be stopped: after its time limit, or Stop, it runs on until it ends, and its
-    result is ignored.
+    `time_limit` in seconds; `parallel`: may run beside others; `approval`: people have to agree first, unless a rule
+    says otherwise (`agents.approval`); `foreign`: its results hold text that neither people nor Parley wrote. `context`
+    names the parameter that takes the ToolContext, "" where there is none. An async function runs on the loop; any
+    other runs in a thread of its own, which cannot be stopped: after its time limit, or Stop, it runs on until it ends,
+    and its result is ignored. `question`: people answer the call, and the function is never called.
     """
 
     name: str
@@ -64,6 +65,15 @@ class Tool:
     approval: bool = False
     foreign: bool = False
     context: str = ""
+    question: type[Question] | None = None
+
+    def problem(self, call: ToolCall) -> ToolResult | None:
+        """Return the failed result of a call with invalid arguments, about which no one needs to be asked."""
+        try:
+            self._validated(call)
+        except ToolError as error:
+            return failed(call, str(error))
+        return None
 
     async def run(self, call: ToolCall, context: ToolContext = NO_CONTEXT) -> ToolResult:
         """Run the call within the time limit. Every failure but cancellation is an `is_error` result (RUN-11)."""
@@ -128,7 +138,7 @@ def tool(
         return Tool(
             name=tool_name,
             description=description,
-            parameters=_schema(arguments),
+            parameters=schema_of(arguments),
             function=function,
             arguments=arguments,
             time_limit=time_limit,
@@ -162,7 +172,8 @@ class _Schema(GenerateJsonSchema):
         return False
 
 
-def _schema(arguments: type[BaseModel]) -> Json:
+def schema_of(arguments: type[BaseModel]) -> Json:
+    """Return the JSON schema of arguments, as a model gets it."""
     schema = arguments.model_json_schema(schema_generator=_Schema)
     schema.pop("title", None)
     return schema

@@ -107,6 +107,15 @@ class SendMessage(SessionCommand):
 
 
 @command
+class Answer(SessionCommand):
+    """Answer a question of the agent, or decide about a tool call that waits for approval."""
+
+    type: Literal["answer"]
+    id: Id
+    value: Any
+
+
+@command
 class EditQueued(SessionCommand):
     type: Literal["edit_queued"]
     id: Id

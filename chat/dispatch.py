@@ -23,7 +23,7 @@ from chat.queries import messages
 from chat.queries.attachments import described
 from chat.services.idempotency import create_once
 from chat.services.messages import context_inclusion, editing, sending, suggestions
-from chat.services.runs import attempts, control
+from chat.services.runs import answering, attempts, control
 from chat.services.sessions import forking, lifecycle, user_state
 from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.transaction import SessionTransaction
@@ -111,6 +111,12 @@ def _send(user: User, session: Session, command: commands.SendMessage) -> Json:
         session=session, author=user, text=command.text, key=command.key, attachment_ids=command.attachments
     )
     return {**asdict(sent), "turn_id": sent.turn_id or None}
+
+
+@handles(commands.Answer)
+def _answer(user: User, session: Session, command: commands.Answer) -> Json:
+    revision = answering.answer(session=session, author=user, message_id=command.id, value=command.value)
+    return {"revision": revision}
 
 
 @handles(commands.EditQueued)

@@ -15,7 +15,10 @@ AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
 
 @dataclass(frozen=True, slots=True)
 class ToolSnapshot:
-    """A tool call with its result; times are ISO 8601."""
+    """A tool call with its result; times are ISO 8601.
+
+    `question` is what people are asked ("" if nothing), and `answer` what they have answered, with who and when.
+    """
 
     call_id: str
     name: str
@@ -23,6 +26,11 @@ class ToolSnapshot:
     result: str
     is_error: bool
     ended_at: str | None
+    question: str = ""
+    answer: Any = None
+    answered_by: str = ""
+    answered_by_id: int | None = None
+    answered_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +211,11 @@ def _tool(row: ChatMessage) -> ToolSnapshot:
         result=row.result,
         is_error=row.is_error,
         ended_at=row.ended_at.isoformat() if row.ended_at else None,
+        question=row.question,
+        answer=row.answer,
+        answered_by=row.answered_by_name,
+        answered_by_id=row.answered_by_id,
+        answered_at=row.answered_at.isoformat() if row.answered_at else None,
     )
 
 

@@ -64,6 +64,7 @@ STATUS = {
     "replaced": 409,
     "key_taken": 409,
     "already_delivered": 409,
+    "already_answered": 409,
     "already_sent": 409,
     "queued": 409,
     "archived": 409,

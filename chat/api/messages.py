@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -83,6 +83,14 @@ class MessageChanges(Body):
     include_in_context: bool | None = Field(None, description="Whether the model is sent the message")
     revision: Number | None = Field(
         None, description="The message's revision that you read: refused as `stale` if its text was edited since"
+    )
+
+
+class NewAnswer(Body):
+    value: Any = Field(
+        description="`approval`: {approved, scope, arguments, comment}; `form`, `feedback`: an object by id; "
+        "`selection`: a list of ids; `confirmation`: {confirmed}; `plan_review`: {decision, plan, comment}; "
+        "`action_selection`: an id"
     )
 
 
@@ -179,6 +187,21 @@ def remove_message(request: ApiRequest, session_id: str, message_id: str) -> Htt
     """Remove the message from the session and from the context. `restore` puts it back."""
     run_message_command(request, session_id, message_id, "remove")
     return no_content()
+
+
+@router.post(
+    "/sessions/{session_id}/messages/{message_id}/answer",
+    response=MessageOut,
+    operation_id="answerMessage",
+    summary="Answer the agent",
+)
+def answer_message(request: ApiRequest, session_id: str, message_id: str, body: NewAnswer) -> HttpResponse:
+    """Answer a tool call that waits for a person, by the kind of its `question`. The turn goes on.
+
+    Refused as `already_answered` if someone was faster, and as `invalid` if the answer does not fit the question.
+    """
+    run_message_command(request, session_id, message_id, "answer", value=body.value)
+    return _current(request, session_id, message_id)
 
 
 @router.post(

@@ -122,6 +122,13 @@ class MessageTool(Schema):
     result: str
     is_error: bool
     ended_at: datetime | None
+    question: Literal[
+        "", "approval", "form", "selection", "confirmation", "plan_review", "feedback", "action_selection"
+    ] = Field("", description="What people are asked while the message is `waiting`; empty: nothing")
+    answer: Any = Field(None, description="What was answered")
+    answered_by: str = Field("", description="The name of the user who answered")
+    answered_by_id: int | None = None
+    answered_at: datetime | None = None
 
 
 class TokenUsage(Schema):

@@ -159,7 +159,8 @@ def as_numbers() -> Mapping[str, int]:
 
 
 def _running_turns(user_id: int) -> QuerySet[SessionRun]:
-    return SessionRun.objects.filter(started_by=user_id).exclude(state=RunState.IDLE)
+    """Return the turns that a user has started. One that waits for people takes nothing from the server."""
+    return SessionRun.objects.filter(started_by=user_id).exclude(state=RunState.IDLE).exclude(state=RunState.WAITING)
 
 
 def _stored_bytes(user_id: int) -> int:

@@ -19,6 +19,7 @@ from chat.models.message import (
     MessageRole,
     MessageStatus,
     MessageType,
+    QuestionKind,
     Suggestion,
 )
 from chat.models.participation import UserSessionState
@@ -28,7 +29,7 @@ from chat.models.security_event import SecurityEvent
 from chat.models.session import IMPORTED, Session
 from chat.models.usage import DailyUsage
 from chat.models.user import User
-from chat.models.workspace import Membership, Workspace
+from chat.models.workspace import ApprovalRule, Membership, Workspace
 
 __all__ = [
     "IMPORTED",
@@ -37,6 +38,7 @@ __all__ = [
     "UNFINISHED",
     "AgentPreset",
     "ApiToken",
+    "ApprovalRule",
     "Attachment",
     "ChatMessage",
     "DailyUsage",
@@ -53,6 +55,7 @@ __all__ = [
     "MessageStatus",
     "MessageType",
     "ModelRequest",
+    "QuestionKind",
     "RunState",
     "SecurityEvent",
     "Session",

@@ -20,6 +20,7 @@ class SessionRevision(models.Model):
         MODEL = "model"
         AGENT = "agent"
         REASONING = "reasoning"
+        APPROVAL = "approval"
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="revisions", db_index=False)
     kind = models.CharField(max_length=13, choices=Kind.choices)

@@ -47,6 +47,18 @@ class MessageStatus(models.TextChoices):
     FAILED = "failed"
 
 
+class QuestionKind(models.TextChoices):
+    """What people are asked: to approve a tool call, or what the agent asks by a tool (`agents.questions`)."""
+
+    APPROVAL = "approval"
+    FORM = "form"
+    SELECTION = "selection"
+    CONFIRMATION = "confirmation"
+    PLAN_REVIEW = "plan_review"
+    FEEDBACK = "feedback"
+    ACTION_SELECTION = "action_selection"
+
+
 class EndReason(models.TextChoices):
     """Why a turn was interrupted; "" on rows that are older than this column."""
 
@@ -57,7 +69,7 @@ class EndReason(models.TextChoices):
 # Rows that a process is writing. If the process dies, they stay incomplete until another one repairs them.
 IN_FLIGHT = (MessageStatus.STREAMING, MessageStatus.RUNNING)
 # Rows that a run must still finish (MSG-07). A database trigger rejects them while the session is idle.
-UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING)
+UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING, MessageStatus.WAITING)
 # The rows that only mark where a turn begins and ends.
 TURN_MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
@@ -114,6 +126,15 @@ class ChatMessage(models.Model):
     arguments = models.JSONField(null=True, blank=True)
     result = models.TextField(blank=True)
     is_error = models.BooleanField(default=False)
+
+    # On a tool call for which people are asked (UI-12): the kind of the question, and what was answered.
+    question = models.CharField(max_length=16, choices=QuestionKind.choices, blank=True, default="", db_default="")
+    answer = models.JSONField(null=True, blank=True)
+    answered_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
+    answered_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
+    answered_at = models.DateTimeField(null=True, blank=True)
 
     timestamp = models.DateTimeField(default=timezone.now)
     ended_at = models.DateTimeField(null=True, blank=True)

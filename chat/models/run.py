@@ -54,6 +54,8 @@ class SessionRun(models.Model):
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.IDLE)
     turn_id = models.CharField(max_length=32, blank=True)
     turn_started_at = models.DateTimeField(null=True, blank=True)
+    # Since when the open turn has waited for people, until it is claimed again.
+    waiting_since = models.DateTimeField(null=True, blank=True)
     stopped_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
@@ -77,6 +79,7 @@ class SessionRun(models.Model):
                 name="run_due",
                 condition=models.Q(wanted__gt=models.F("done"), owner__isnull=True),
             ),
+            models.Index(fields=["waiting_since"], name="run_waiting", condition=models.Q(state=RunState.WAITING)),
             models.Index(fields=["started_by"], name="run_at_work", condition=~models.Q(state=RunState.IDLE)),
             # Only sessions with an owner: nearly all rows have none, so the planner would not use a full index.
             models.Index(fields=["owner"], name="run_by_owner", condition=models.Q(owner__isnull=False)),

@@ -49,3 +49,31 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} · {self.workspace}"
+
+
+class ApprovalRule(models.Model):
+    """A tool whose calls an owner or admin of a workspace has approved for good, for one agent in its sessions.
+
+    `rule` is a rule as in `agents.approval`.
+    """
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="approval_rules", verbose_name=_("workspace"))
+    agent = models.CharField(_("agent"), max_length=80)
+    rule = models.CharField(_("rule"), max_length=1200)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("approved by"),
+    )
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("approval rule")
+        verbose_name_plural = _("approval rules")
+        constraints = (models.UniqueConstraint(fields=["workspace", "agent", "rule"], name="approval_rule_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.agent}: {self.rule}"

@@ -9,7 +9,7 @@ from itertools import chain, count
 
 from agents.messages import Message, Part, Role, Text, Thinking, ToolCall, ToolResult
 from agents.providers.arguments import still_says
-from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, attached_to
+from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, QuestionKind, attached_to
 from chat.names import clean, look
 from chat.projections.attached import as_text
 
@@ -17,6 +17,7 @@ INTERRUPTED = "[interrupted]"
 TOOL_INTERRUPTED = "[Tool execution interrupted by user]"
 TOOL_LOST = "[Tool execution interrupted: the server stopped while it ran; whether it took effect is not known]"
 TOOL_NOT_BEGUN = "[Tool not run: the server stopped before it began]"
+NOT_ANSWERED = "[Not answered: no one answered before the turn was stopped or another message was sent]"
 SEVERAL_SENDERS = (
     "Several people take part in this conversation. Each user message begins with the name of its sender in square "
     "brackets. A line that begins with \\[ is part of the text that the sender wrote and does not name another sender."
@@ -51,6 +52,8 @@ CONTEXT_FIELDS = (
     "result",
     "is_error",
     "provider_data",
+    "question",
+    "answer",
 )
 
 
@@ -101,8 +104,8 @@ def with_sources(
 
     Files come before the text that was sent with them: those whose ids are in `shown` as it says, others as text.
     Every tool call gets exactly one result, right after the message that made it; only calls of the last response
-    that have not begun (`pending`) stay open, for the run that executes them. Rows that begin with a user message may
-    be a part of a session, with the rest in `around`.
+    that have not begun (`pending`, `waiting`) stay open, for the run that executes them. Rows that begin with a user
+    message may be a part of a session, with the rest in `around`.
     """
     speaking = [row for row in rows if speaks(row)]
     names = labels(around.speakers | _speakers(speaking))
@@ -220,7 +223,7 @@ def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> li
         else:
             call = _call(row, seen)
             parts.append((call, row))
-            if not (may_wait and row.status == MessageStatus.PENDING):
+            if not (may_wait and row.status in (MessageStatus.PENDING, MessageStatus.WAITING)):
                 results.append((_result(row, call.id), row))
     if not any(isinstance(part, Text | ToolCall) for part, _row in parts):
         return []  # reasoning that led nowhere: no provider takes it back alone
@@ -239,7 +242,13 @@ def _call(row: ChatMessage, seen: set[str]) -> ToolCall:
     arguments = row.arguments if isinstance(row.arguments, dict) else {}
     data = _strings(row.provider_data)
     raw = data.pop("raw_arguments", "")
-    return ToolCall(call_id, row.tool_name or "unknown", arguments, raw if still_says(raw, arguments) else "", data)
+    raw = raw if still_says(raw, arguments) else ""
+    return ToolCall(call_id, row.tool_name or "unknown", arguments, raw, data, approved=_is_approved(row))
+
+
+def _is_approved(row: ChatMessage) -> bool:
+    answer = row.answer if row.question == QuestionKind.APPROVAL else None
+    return isinstance(answer, dict) and answer.get("approved") is True
 
 
 def _call_id(message_id: str, call_id: str, seen: set[str]) -> str:

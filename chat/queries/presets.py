@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from django.utils.translation import gettext as _
 
+from agents.approval import Rules, valid_rules
 from agents.messages import Json
 from agents.reasoning import Reasoning
 from agents.registry import AgentPreset
@@ -21,6 +22,8 @@ from chat.models import AgentPreset as PresetRow
 from chat.queries import reasoning
 
 MOST_HOSTS = 100
+# The rules for approval that an agent brings with it.
+RULES = ("allow", "ask", "deny")
 
 
 def presets() -> list[AgentPreset]:
@@ -61,6 +64,7 @@ def own(session: Session) -> AgentPreset:
         system_prompt=session.system_prompt,
         tools=() if session.mode == Session.Mode.CHAT else begun.tools,
         is_imported=bool(config.get(IMPORTED)),
+        rules=replace(begun.rules, approved=valid_rules(config.get("approved"))),
     )
 
 
@@ -108,6 +112,7 @@ def copy_of(chosen: AgentPreset) -> Json:
         "prompts": list(chosen.prompts),
         "prompt_digest": _digest(chosen.system_prompt),
         "allowed_hosts": list(chosen.allowed_hosts),
+        "approval": {name: list(getattr(chosen.rules, name)) for name in RULES},
         **chosen.reasoning.to_config(),
     }
 
@@ -203,7 +208,13 @@ def _copied(name: str, config: Json) -> AgentPreset | None:
     hosts = _texts(config.get("allowed_hosts", []))
     if hosts is None:
         return None
-    return AgentPreset(name, shown, "", "", "", tools, rounds, prompts or (), Reasoning.of(config), hosts)
+    rules = _rules(config.get("approval"))
+    return AgentPreset(name, shown, "", "", "", tools, rounds, prompts or (), Reasoning.of(config), hosts, rules)
+
+
+def _rules(value: object) -> Rules:
+    found = value if isinstance(value, dict) else {}
+    return Rules(**{name: valid_rules(found.get(name)) for name in RULES})
 
 
 def _texts(value: object) -> tuple[str, ...] | None:

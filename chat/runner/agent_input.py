@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from agents.loop import Agent
 from agents.messages import Message
 from chat.agents_setup import registry
-from chat.models import ChatMessage, Session
+from chat.models import ApprovalRule, ChatMessage, Session
 from chat.projections.context import CONTEXT_FIELDS, context, system_prompt
 from chat.projections.requests import named
 from chat.queries import presets
@@ -32,7 +32,7 @@ def build_agent_input(session_id: str) -> AgentInput:
     """Read the session and its rows. Raises agents.errors.AgentError if its model is not configured."""
     session = Session.objects.get(pk=session_id)
     rows = load_context_rows(session)
-    agent = build_session_agent(session, rows)
+    agent = _with_approvals(build_session_agent(session, rows), session)
     history = context(rows, load_file_parts(rows, agent.takes))
     names = named(rows, last_revision(session.pk))
     request = RecordRequest(
@@ -64,6 +64,15 @@ def build_session_agent(session: Session, rows: Sequence[ChatMessage]) -> Agent:
     agent = registry().build_agent(preset)
     dialects.recall(agent.provider)
     return agent
+
+
+def _with_approvals(agent: Agent, session: Session) -> Agent:
+    """Add the rules of the session's workspace, which only matter to an agent that would ask people."""
+    if not (agent.rules.ask or any(tool.approval for tool in agent.tools)):
+        return agent
+    rules = ApprovalRule.objects.filter(workspace=session.workspace_id, agent=session.agent)
+    approved = (*agent.rules.approved, *rules.values_list("rule", flat=True))
+    return replace(agent, rules=replace(agent.rules, approved=approved))
 
 
 def has_queued(session_id: str) -> bool:

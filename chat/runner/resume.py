@@ -56,6 +56,12 @@ def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
         run.done, run.owner, run.attempts = run.wanted, None, 0
         run.save(update_fields=["done", "owner", "attempts"])
         return None
+    if run.waiting_since is not None:
+        # The time in which a turn waited for people is no part of its duration.
+        if run.turn_started_at is not None:
+            run.turn_started_at += timezone.now() - run.waiting_since
+        run.waiting_since = None
+        run.save(update_fields=["turn_started_at", "waiting_since"])
     return _snapshot(tx.session, run, mono)
 
 
@@ -87,10 +93,11 @@ def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
     )
     # Pending calls are not a cut: a retry leaves them, too, and the run executes them.
     cut = any(row.status in IN_FLIGHT for row in rows)
+    is_done = is_answered(rows) and not state.tools
     return TurnSnapshot(
         state,
         cut,
-        is_answered(rows),
+        is_done,
         run.state == RunState.CANCELLING,
         run.written,
         run.attempts > MOST_ATTEMPTS,
@@ -115,9 +122,10 @@ def _open_tools(rows: Sequence[ChatMessage], mono: float) -> tuple[OpenTool, ...
             row.tool_call_id,
             row.tool_name or "unknown",
             mono - _seconds_since(row.timestamp) if row.status == MessageStatus.RUNNING else None,
+            waiting=row.status == MessageStatus.WAITING,
         )
         for row in rows
-        if row.status in (MessageStatus.RUNNING, MessageStatus.PENDING)
+        if row.status in (MessageStatus.RUNNING, MessageStatus.PENDING, MessageStatus.WAITING)
     )
 
 

@@ -90,6 +90,11 @@ class CloseTurn:
     for_queued: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class PauseTurn:
+    """Release the session until people have answered (UI-12), unless the turn can go on already."""
+
+
 Change = (
     InsertMessage
     | UpdateMessage
@@ -99,4 +104,5 @@ Change = (
     | ReportStatus
     | ReportCancelled
     | CloseTurn
+    | PauseTurn
 )

@@ -151,14 +151,18 @@ def give_back(claim: Claim) -> None:
 def ask_to_stop(session_id: str, user_id: int | None) -> bool:
     """Mark the open turn as cancelling in the caller's transaction. Return False if no turn is open.
 
-    The first user who stops a turn is recorded. `user_id` is None if no user stops it.
+    The first user who stops a turn is recorded. `user_id` is None if no user stops it. No worker has a turn that waits
+    for people: a run is requested, which ends it.
     """
-    open_turn = SessionRun.objects.filter(session=session_id, state__in=[RunState.RUNNING, RunState.CANCELLING])
-    turn_id = open_turn.select_for_update().values_list("turn_id", flat=True).first()
-    if turn_id is None:
+    open_turn = SessionRun.objects.filter(session=session_id).exclude(state=RunState.IDLE)
+    found = open_turn.select_for_update().values_list("turn_id", "state").first()
+    if found is None:
         return False
+    turn_id, state = found
     stopped_by = {} if user_id is None else {"stopped_by": Coalesce("stopped_by", user_id)}
     open_turn.update(state=RunState.CANCELLING, **stopped_by)
+    if state == RunState.WAITING:
+        request(session_id)
     transaction.on_commit(lambda: wakeups.send(wakeups.Wakeup.STOP, session_id, turn_id))
     return True
 

@@ -24,6 +24,7 @@ from agents.events import (
     TextDelta,
     ToolReturned,
     ToolStarted,
+    ToolWaiting,
     TurnFailed,
     TurnFinished,
     Usage,
@@ -32,12 +33,13 @@ from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.messages import Json, Text, Thinking, ToolCall, ToolResult
 from agents.safe_text import clean
-from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN, own_call_id
+from chat.projections.context import NOT_ANSWERED, TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN, own_call_id
 from chat.runs.changes import (
     AppendText,
     Change,
     CloseTurn,
     InsertMessage,
+    PauseTurn,
     RecordUsage,
     ReportCancelled,
     ReportStatus,
@@ -83,6 +85,8 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
             return _response_done(state, reason, sanitize_usage(usage), now)
         case ToolStarted(call):
             return _tool_started(state, call, now)
+        case ToolWaiting(call, kind):
+            return _tool_waiting(state, call, kind, now)
         case ToolReturned(result):
             return _tool_returned(state, result, now)
         case RetryScheduled():
@@ -272,9 +276,20 @@ def _tool_started(state: TurnState, call: ToolCall, now: Now) -> Reduced:
     tool = _tool(state, call.id)
     if tool is None:
         return state, []
-    tools = tuple(replace(each, began=now.mono) if each is tool else each for each in state.tools)
+    begun = replace(tool, began=now.mono, waiting=False)
+    tools = tuple(begun if each is tool else each for each in state.tools)
     update = UpdateMessage(tool.id, "tool_exec_start", {"status": "running", "timestamp": now.wall})
     return replace(state, tools=tools), [update, ReportStatus("tool_calling", tool.name)]
+
+
+def _tool_waiting(state: TurnState, call: ToolCall, kind: str, now: Now) -> Reduced:
+    """Ask people. A turn that goes on while other calls still wait asks again, which changes nothing."""
+    tool = _tool(state, call.id)
+    if tool is None or tool.waiting:
+        return state, []
+    tools = tuple(replace(tool, waiting=True) if each is tool else each for each in state.tools)
+    fields: Json = {"status": "waiting", "question": kind, "timestamp": now.wall}
+    return replace(state, tools=tools), [UpdateMessage(tool.id, "message_updated", fields)]
 
 
 def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
@@ -323,7 +338,7 @@ def _translatable(text: str) -> Json:
     return {"provider_data": {"words": sanitize_json(text.to_json())}} if isinstance(text, TranslatableText) else {}
 
 
-def _settle(state: TurnState, now: Now, tool_text: str) -> Reduced:
+def _settle(state: TurnState, now: Now) -> Reduced:
     """Complete all open rows: streaming text and tools without a result become interrupted."""
     changes: list[Change] = []
     for text in state.texts:  # complete texts of the response, which have no duration yet
@@ -332,7 +347,9 @@ def _settle(state: TurnState, now: Now, tool_text: str) -> Reduced:
     if state.open is not None:
         measured = {"duration_ms": _ms(state.open.began, now), "first_token_latency_ms": state.first_token_ms}
         changes.append(_cut(state.open, **measured))
-    changes.extend(_tool_ended(tool, "interrupted", tool_text, True, now) for tool in state.tools)
+    for tool in state.tools:
+        result = NOT_ANSWERED if tool.waiting else TOOL_INTERRUPTED
+        changes.append(_tool_ended(tool, "interrupted", result, True, now))
     return replace(state, open=None, tools=(), texts=()), changes
 
 
@@ -359,20 +376,22 @@ def _close(state: TurnState, now: Now, status: str, *, reason: str = "", for_que
 
 
 def _finish(state: TurnState, reason: FinishReason, now: Now) -> Reduced:
-    state, changes = _settle(state, now, TOOL_INTERRUPTED)
+    if reason == "waiting":
+        return replace(state, closed=True), [PauseTurn()]
+    state, changes = _settle(state, now)
     state, closing = _close(state, now, "complete", for_queued=reason == "pending")
     return state, [*changes, *closing]
 
 
 def _fail(state: TurnState, error: AgentError, now: Now) -> Reduced:
-    state, changes = _settle(state, now, TOOL_INTERRUPTED)
+    state, changes = _settle(state, now)
     changes.append(_error(state, error, now))
     state, closing = _close(state, now, "failed")
     return state, [*changes, *closing]
 
 
 def _stop(state: TurnState, now: Now) -> Reduced:
-    state, changes = _settle(state, now, TOOL_INTERRUPTED)
+    state, changes = _settle(state, now)
     state, closing = _close(state, now, "interrupted", reason="stopped")
     return state, [*changes, closing[0], ReportCancelled(state.turn_id), *closing[1:]]
 

@@ -63,12 +63,13 @@ class ResponseText:
 
 @dataclass(frozen=True, slots=True)
 class OpenTool:
-    """A tool call without a result; `began` is None while it is pending."""
+    """A tool call without a result; `began` is None until it runs. `waiting`: for people."""
 
     id: str
     call_id: str
     name: str
     began: float | None = None
+    waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,7 @@ MATRIX = [
     Row("POST", f"{S}/suggestions/{{suggestion_id}}/dismiss", {**editing(204), GUEST: 403}),  # the editor's
     Row("POST", f"{M}/exclude_before", editing(200)),
     Row("POST", f"{M}/include_before", editing(200), {}),
+    Row("POST", f"{M}/answer", editing(404), {"value": {"confirmed": True}}),
     Row("POST", f"{M}/restore", owning(200)),
     Row("POST", f"{M}/withdraw", editing(409)),
     Row("POST", f"{M}/retry", editing(422)),

@@ -50,6 +50,7 @@ CODES: dict[str, int | None] = {
 COMMANDS: dict[str, dict[str, Any]] = {
     "send": {"text": "Hi"},
     "edit_queued": {"id": "m_none", "text": "Hi"},
+    "answer": {"id": "m_none", "value": {}},
     "withdraw": {"id": "m_none"},
     "send_now": {},
     "typing": {},
@@ -79,7 +80,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
 FOR_VIEWERS = {"read", "fork"}
 NOT_FOR_GUESTS = ("fork", "set_model", "set_agent", "configure")
 OF_A_MESSAGE = [
-    *("edit_queued", "withdraw", "edit", "remove", "restore", "fork"),
+    *("answer", "edit_queued", "withdraw", "edit", "remove", "restore", "fork"),
     *("exclude", "include", "exclude_before", "include_before", "suggest_edit"),
 ]
 OF_A_SUGGESTION = ["accept_suggestion", "dismiss_suggestion"]

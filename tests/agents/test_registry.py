@@ -18,6 +18,7 @@ from agents.providers.anthropic.provider import AnthropicProvider
 from agents.providers.demo.provider import DemoProvider
 from agents.providers.openai.provider import OpenAIProvider
 from agents.registry import ModelChoice, Registry, load, opening
+from agents.toolbox.widgets import WIDGET_TOOLS
 
 KEYS = {"ANTHROPIC_API_KEY": "a-key", "OPENAI_API_KEY": "o-key"}
 
@@ -259,7 +260,7 @@ def test_environment_alone_gives_a_useful_default(
     assert (preset.provider, preset.model) == start
     assert ModelChoice("demo", "demo", 32_000) in registry.known_models()
     assert (preset.title, preset.system_prompt) == ("Assistant", DEFAULT_PROMPT)
-    assert set(preset.tools) == {"current_time", "calculator", "web_fetch"}
+    assert set(preset.tools) == {"current_time", "calculator", "web_fetch", *(tool.name for tool in WIDGET_TOOLS)}
 
 
 def test_file_with_agents_only_takes_providers_from_the_environment(file: Callable[..., Path]) -> None:

@@ -13,17 +13,15 @@ from hypothesis import strategies as st
 
 from agents.errors import ToolError
 from agents.messages import ToolCall, ToolResult
+from agents.questions import WIDGETS
 from agents.toolbox import TOOLBOX
 from agents.toolbox.calculator import MAX_LENGTH, calculate
 from agents.toolbox.current_time import current_time
 
 
 def test_toolbox_holds_the_tools_by_name() -> None:
-    assert {name: tool.name for name, tool in TOOLBOX.items()} == {
-        "current_time": "current_time",
-        "calculator": "calculator",
-        "web_fetch": "web_fetch",
-    }
+    names = ("current_time", "calculator", "web_fetch", *(question.kind for question in WIDGETS))
+    assert {name: tool.name for name, tool in TOOLBOX.items()} == {name: name for name in names}
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "America/St_Johns"])

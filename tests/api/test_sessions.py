@@ -10,6 +10,7 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 
 from agents.config import Config
 from agents.registry import Registry
+from agents.toolbox import DEFAULT_TOOLS
 from chat import agents_setup
 from chat.models import ChatMessage, Session, SessionRevision, SessionRole, User
 from chat.services.messages.editing import edit
@@ -177,7 +178,7 @@ def test_configuration_is_read_and_set(asker: Asker, reader: Asker, session: Ses
     before = asker.get(path(session)).json()
     assert (before["mode"], before["config"]["tools"], before["config"]["max_rounds"]) == (
         "agent",
-        ["current_time", "calculator", "web_fetch"],
+        [tool.name for tool in DEFAULT_TOOLS],
         25,
     )
     changes: dict[str, Any] = {"mode": "run", "config": {"tools": ["calculator"], "max_rounds": 3}}

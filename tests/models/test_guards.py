@@ -85,6 +85,7 @@ UNFINISHED = [
     {"type": "reasoning", "status": MessageStatus.STREAMING},
     {"type": "tool_group", "status": MessageStatus.RUNNING},
     {"type": "tool_group", "status": MessageStatus.PENDING},
+    {"type": "tool_group", "status": MessageStatus.WAITING},
 ]
 
 
@@ -121,13 +122,6 @@ def test_removed_row_cannot_come_back_unfinished(session: Session) -> None:
     run(session, "idle", "")
     with refused(match="may only be unfinished"), transaction.atomic():
         ChatMessage.objects.filter(pk=row.pk).update(removed_at=None, sequence=1)
-
-
-def test_waiting_row_may_outlive_the_run(session: Session) -> None:
-    """UI-12: what waits for a person waits without a process."""
-    run(session)
-    add(session, 1, type="tool_group", status="waiting")
-    run(session, "idle", "")
 
 
 @pytest.mark.parametrize(("state", "turn_id"), [("running", ""), ("cancelling", ""), ("idle", "t_1")])

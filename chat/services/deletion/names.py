@@ -1,6 +1,7 @@
 """Erase a user's name and suggestions from messages of other users.
 
-The rows name who edited a message, who suggested the edit, and who stopped a turn. The changes stay.
+The rows name who edited a message, who suggested the edit, who stopped a turn, and who answered the agent. The changes
+stay; the words of the answers do not.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from chat.errors import NoSuchSession
-from chat.models import ChatMessage, MessageRevision, Suggestion, User
+from chat.models import ChatMessage, MessageRevision, QuestionKind, Suggestion, User
 from chat.queries.attachments import fetch_attachments
 from chat.services.batches import Deadline, Pacer
 from chat.services.transaction import SessionTransaction
 
 # In English, because the model reads it.
 ERASED_SENDER = "Deleted user"
+ERASED_ANSWER = "[erased]"
 # Messages per batch. Each may have many long revisions.
 MAX_MESSAGES = 20
 
@@ -36,7 +38,7 @@ def erase_names(user: User, deadline: Deadline) -> bool:
 def _naming(user: User) -> QuerySet[ChatMessage]:
     edited = MessageRevision.objects.filter(user=user, kind=MessageRevision.Kind.EDIT).values("message")
     suggested = Suggestion.objects.filter(user=user).values("message")
-    is_named = Q(edited_by=user) | Q(stopped_by=user) | Q(pk__in=edited) | Q(pk__in=suggested)
+    is_named = Q(edited_by=user) | Q(stopped_by=user) | Q(answered_by=user) | Q(pk__in=edited) | Q(pk__in=suggested)
     return ChatMessage.objects.filter(is_named)
 
 
@@ -80,7 +82,17 @@ def _unnamed(row: ChatMessage, user: User, names: set[str]) -> dict[str, Any]:
         values |= {"stopped_by": None, "stopped_by_name": ERASED_SENDER}
     if row.suggested_by_name in names:
         values["suggested_by_name"] = ERASED_SENDER
+    if row.answered_by_id == user.pk:
+        values |= {"answered_by": None, "answered_by_name": ERASED_SENDER, **_unanswered(row)}
     return values
+
+
+def _unanswered(row: ChatMessage) -> dict[str, Any]:
+    """Return the columns of an answered call without the words of the answer. The result of an approved call stays."""
+    answer = row.answer if isinstance(row.answer, dict) else {}
+    if row.question == QuestionKind.APPROVAL and answer.get("approved"):
+        return {"answer": {name: answer[name] for name in ("approved", "scope") if name in answer}}
+    return {"answer": None, "result": ERASED_ANSWER}
 
 
 def _unnamed_record(before: dict[str, Any], user: User, names: set[str]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from chat.services.messages import attachments
 from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_characters, validate_message
 from chat.services.optimistic_lock import require_current
-from chat.services.runs.turns import deliver, open_turn
+from chat.services.runs.turns import deliver, open_turn, resume_waiting
 from chat.services.sessions import titles, user_state
 from chat.services.transaction import SessionTransaction, save_revision
 
@@ -57,6 +57,8 @@ def send_message(
     *, session: Session, author: User, text: str, key: str | None = None, attachment_ids: Sequence[str] = ()
 ) -> Sent:
     """Add a user message: in a new turn if the agent is idle (RUN-01), else to the queue (RUN-06).
+
+    If the agent waits for people, the message comes instead of their answers: the turn ends, and the next one begins.
 
     The first message names a session without a title. The author's draft of the text is deleted. `attachment_ids` are
     unsent files of the author; with files the text may be empty. Raises ServiceError if the text is empty, too long or
@@ -89,6 +91,7 @@ def send_message(
         row.status = MessageStatus.QUEUED
         _add(tx, row, attachment_ids)
         tx.record_event("message_updated", row)
+        resume_waiting(tx)
     tx.save(*titles.set_first_title(tx, row))
     user_state.delete_sent_draft(session=session, user=author, sent=text)
     lease.request(session.pk)
@@ -171,6 +174,7 @@ def send_now(*, session: Session, author: User, message_id: str | None = None) -
         fetch_attachments(rows)
         for row in rows:
             tx.update("message_updated", row, {"held": False})
+        resume_waiting(tx)
     tx.save()
     lease.request(session.pk)
     return len(rows)

@@ -55,6 +55,7 @@ class Kind(StrEnum):
     ADMIN_READ = "admin_read"
     ADMIN_SEARCH = "admin_search"
     TOOL_CALLED = "tool_called"
+    TOOL_DECIDED = "tool_decided"
 
 
 def record(

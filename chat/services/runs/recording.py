@@ -11,16 +11,27 @@ from typing import NamedTuple, assert_never
 from urllib.parse import urlsplit
 
 from django.db import transaction
+from django.utils import timezone
 
 from chat.bus.events import ChatEvent, RunCancelled, StatusChanged, TextAppended, UsageChanged
 from chat.limits import quotas
-from chat.models import ChatMessage, EndReason, MessageDelta, ModelRequest, RunState, Session, SessionRun
+from chat.models import (
+    ChatMessage,
+    EndReason,
+    MessageDelta,
+    MessageStatus,
+    ModelRequest,
+    RunState,
+    Session,
+    SessionRun,
+)
 from chat.origin import Face
 from chat.runs.changes import (
     AppendText,
     Change,
     CloseTurn,
     InsertMessage,
+    PauseTurn,
     RecordRequest,
     RecordUsage,
     ReportCancelled,
@@ -35,7 +46,17 @@ from chat.services.runs.turns import deliver_queued
 from chat.services.transaction import SessionTransaction, publish_on_commit
 
 SESSION_COLUMNS = ("revision", "updated_at", "total_tokens", "context_used", "context_window", "provider", "model")
-RUN_COLUMNS = ("written", "attempts", "state", "turn_id", "turn_started_at", "stopped_by", "done", "owner")
+RUN_COLUMNS = (
+    "written",
+    "attempts",
+    "state",
+    "turn_id",
+    "turn_started_at",
+    "waiting_since",
+    "stopped_by",
+    "done",
+    "owner",
+)
 # The longest name that DNS allows.
 LONGEST_HOST = 253
 
@@ -276,6 +297,8 @@ def _apply(
                 tx.events.append(RunCancelled(turn_id))
             case CloseTurn():
                 next_turn = _close_turn(tx)
+            case PauseTurn():
+                next_turn = _pause_turn(tx)
             case AppendText():
                 raise AssertionError("text is written as PendingText")
             case _:
@@ -332,4 +355,22 @@ def _close_turn(tx: SessionTransaction) -> str:
         return run.turn_id
     run.state, run.turn_id, run.turn_started_at, run.stopped_by = RunState.IDLE, "", None, None
     run.done, run.owner = run.wanted, None
+    return ""
+
+
+def _pause_turn(tx: SessionTransaction) -> str:
+    """Release the session until people answer (UI-12).
+
+    Return the turn's id instead if it goes on: it was stopped, people have answered since, or messages are queued.
+    """
+    run = tx.run
+    run.attempts = 0  # waiting is not a failure of the worker
+    rows = tx.messages().filter(status__in=(MessageStatus.WAITING, MessageStatus.PENDING))
+    only_waits = set(rows.values_list("status", flat=True)) == {MessageStatus.WAITING}
+    is_queued = ChatMessage.objects.deliverable(tx.session.pk).exists()
+    if run.state == RunState.CANCELLING or is_queued or not only_waits:
+        return run.turn_id
+    run.state, run.waiting_since = RunState.WAITING, timezone.now()
+    run.done, run.owner = run.wanted, None
+    tx.events.append(StatusChanged("waiting"))
     return ""

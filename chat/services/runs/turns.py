@@ -50,6 +50,14 @@ def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage]) -> None:
     tx.events.append(StatusChanged("thinking"))
 
 
+def resume_waiting(tx: SessionTransaction) -> None:
+    """Let a turn go on that waits for people (UI-12). The caller requests the run."""
+    if tx.run.state == RunState.WAITING:
+        tx.run.state = RunState.RUNNING
+        tx.run.save(update_fields=["state"])
+        tx.events.append(StatusChanged("thinking"))
+
+
 def hold_queued(tx: SessionTransaction) -> None:
     """Hold the queued messages until a user sends them (RUN-06)."""
     queued = list(ChatMessage.objects.deliverable(tx.session.pk))

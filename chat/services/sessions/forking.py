@@ -22,7 +22,6 @@ from chat.models import (
     Attachment,
     ChatMessage,
     MessageRole,
-    MessageStatus,
     MessageType,
     Session,
     SessionRun,
@@ -145,7 +144,7 @@ def _rows_until(session: Session, message_id: str) -> list[ChatMessage]:
     if last is None:
         raise NoSuchMessage
     rows = list(_read(live.filter(sequence__lte=last).order_by("sequence")))
-    if any(row.status in (*UNFINISHED, MessageStatus.WAITING) for row in rows):
+    if any(row.status in UNFINISHED for row in rows):
         raise Busy(_("The agent is using this message. Stop it, or fork at an earlier message."))
     return rows
 

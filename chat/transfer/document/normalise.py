@@ -10,7 +10,7 @@ from chat.models import UNFINISHED, MessageRevision, MessageRole, MessageStatus,
 from chat.projections.context import TOOL_INTERRUPTED
 from chat.transfer.document.schema import Document, MessagePart
 
-_UNFINISHED = {str(status) for status in (*UNFINISHED, MessageStatus.WAITING)}
+_UNFINISHED = {str(status) for status in UNFINISHED}
 _SAYS = {MessageType.REASONING.value, MessageType.TOOL_GROUP.value}
 
 

@@ -13,6 +13,7 @@ from chat.models import (
     MessageRole,
     MessageStatus,
     MessageType,
+    QuestionKind,
     Session,
     SessionRevision,
 )
@@ -119,6 +120,10 @@ class MessagePart(Part):
     arguments: Json = None
     result: Text = ""
     is_error: bool = False
+    question: Annotated[str, among(["", *QuestionKind.values])] = ""
+    answer: Json = None
+    answered_by_name: Name = ""
+    answered_at: Time | None = None
     timestamp: Time | None = None
     ended_at: Time | None = None
     duration_ms: Count | None = None

@@ -1,0 +1,109 @@
+"""Which tool calls people have to approve: rules that name a tool, and patterns for its main argument.
+
+A rule is a tool's name, or a name with a pattern in parentheses: `web_fetch`, `bash(git status*)`, `files_*`. `*`
+stands for any text. The pattern is compared with the argument that says most about the call: a command, an address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from agents.messages import Json, ToolCall
+
+Verdict = Literal["run", "ask", "deny"]
+
+# The first of these that a call has is its main argument; a single argument is one in any case.
+TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
+COMMANDS = ("command", "cmd")
+_RULE = re.compile(r"(?P<tool>[A-Za-z0-9_*-]{1,200})(?:\((?P<argument>[^\x00]{0,1000})\))?", re.DOTALL)
+# What separates commands for a shell, and what lets a command do more than its text says.
+_SEPARATORS = re.compile(r"&&|\|\||[;|&\n\r]")
+_EXPANSIONS = re.compile(r"[`$<>(){}\\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Rules of an agent, and those by which people have approved its calls in advance.
+
+    `deny` is stronger than `approved`, that is stronger than `ask`, and `ask` is stronger than `allow`. Without a
+    matching rule the tool itself says whether it needs an approval.
+    """
+
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    approved: tuple[str, ...] = ()
+
+    def verdict(self, call: ToolCall, *, needs_approval: bool) -> Verdict:
+        """Decide about a call."""
+        if any(matches(rule, call, anywhere=True) for rule in self.deny):
+            return "deny"
+        if call.approved or any(matches(rule, call) for rule in self.approved):
+            return "run"
+        if any(matches(rule, call, anywhere=True) for rule in self.ask):
+            return "ask"
+        if any(matches(rule, call) for rule in self.allow):
+            return "run"
+        return "ask" if needs_approval else "run"
+
+
+NO_RULES = Rules()
+
+
+def check_rule(text: str) -> str:
+    """Return a rule without spaces around it. Raises ValueError if it is none."""
+    rule = text.strip()
+    if not _RULE.fullmatch(rule):
+        raise ValueError(f"{text!r} is no rule: write a tool's name, or one with a pattern, as in bash(git status*)")
+    return rule
+
+
+def matches(rule: str, call: ToolCall, *, anywhere: bool = False) -> bool:
+    """Return whether a rule matches a call.
+
+    A command for a shell matches a pattern if all of its parts do and none has a variable, a redirection or the like:
+    `git status; rm -rf .` does not match `git status*`. With `anywhere` one part is enough.
+    """
+    parsed = _RULE.fullmatch(rule)
+    if parsed is None or not fnmatchcase(call.name, parsed["tool"]):
+        return False
+    pattern = parsed["argument"]
+    if pattern is None:
+        return True
+    name, value = main_argument(call.arguments)
+    if not isinstance(value, str):
+        return False
+    if name not in COMMANDS:
+        return _fits(value.strip(), pattern)
+    parts = list(_parts(value))
+    if anywhere:
+        return any(_fits(part, pattern) for part in (value.strip(), *parts))
+    return bool(parts) and not _EXPANSIONS.search(value) and all(_fits(part, pattern) for part in parts)
+
+
+def main_argument(arguments: Json) -> tuple[str, object]:
+    """Return the name and value of the argument that says most about a call; ("", None) if none does."""
+    if len(arguments) == 1:
+        return next(iter(arguments.items()))
+    return next(((name, arguments[name]) for name in TELLING if isinstance(arguments.get(name), str)), ("", None))
+
+
+def _parts(command: str) -> Iterator[str]:
+    return (part.strip() for part in _SEPARATORS.split(command) if part.strip())
+
+
+def _fits(text: str, pattern: str) -> bool:
+    """Match with `*` alone as a wildcard. `git *` matches `git`, too."""
+    if pattern.endswith(" *") and text == pattern[:-2].strip():
+        return True
+    return re.fullmatch(".*".join(map(re.escape, pattern.strip().split("*"))), text, re.DOTALL) is not None
+
+
+def valid_rules(values: object) -> tuple[str, ...]:
+    """Return the valid rules in a JSON list, which may have been edited by hand."""
+    rules = values if isinstance(values, list) else []
+    return tuple(rule for rule in rules if isinstance(rule, str) and _RULE.fullmatch(rule))

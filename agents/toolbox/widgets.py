@@ -1,0 +1,47 @@
+"""The tools by which an agent asks people: their arguments are the question, and what people answer is the result."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from agents.messages import Json
+from agents.questions import WIDGETS, Question
+from agents.tools import Tool, schema_of
+
+
+def widget(question: type[Question]) -> Tool:
+    """Make a tool of a kind of question. Its docstring describes it to the model."""
+    return Tool(
+        name=question.kind,
+        description=inspect.getdoc(question) or "",
+        parameters=without_references(schema_of(question)),
+        function=answered_by_people,
+        arguments=question,
+        question=question,
+    )
+
+
+def answered_by_people() -> None:
+    """Stand in for the function of a tool that people answer."""
+    raise AssertionError("people answer this tool")
+
+
+def without_references(schema: Json) -> Json:
+    """Put the definitions of a schema into the places that refer to them: not every model server follows references."""
+    definitions = schema.get("$defs", {})
+
+    def resolved(value: Any) -> Any:
+        if isinstance(value, list):
+            return [resolved(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        name = str(value.get("$ref", "")).removeprefix("#/$defs/")
+        rest = {key: resolved(item) for key, item in value.items() if key not in ("$ref", "$defs")}
+        return resolved(definitions[name]) | rest if name else rest
+
+    inlined: Json = resolved(schema)
+    return inlined
+
+
+WIDGET_TOOLS = tuple(map(widget, WIDGETS))

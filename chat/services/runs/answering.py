@@ -1,0 +1,162 @@
+"""Answer the questions of an agent, and decide about tool calls that wait for approval (UI-12)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from agents.i18n import TranslatableText
+from agents.messages import Json, ToolCall
+from agents.questions import InvalidAnswer, Question, read_question
+from agents.safe_text import clean
+from agents.toolbox import TOOLBOX
+from chat.access import managed_workspaces
+from chat.errors import Forbidden, Invalid, NoSuchMessage, ServiceError
+from chat.models import (
+    ApprovalRule,
+    ChatMessage,
+    MessageRevision,
+    MessageStatus,
+    QuestionKind,
+    Session,
+    SessionRevision,
+    User,
+)
+from chat.runs import lease
+from chat.runs.sanitize import sanitize_json
+from chat.services.messages.editing import edit_marks
+from chat.services.messages.senders import sender_in
+from chat.services.people import security_log
+from chat.services.runs.turns import resume_waiting
+from chat.services.sessions.fields import change_config
+from chat.services.transaction import SessionTransaction, save_revision
+
+# What the model reads, so it is not translated.
+REFUSED = "[Not run: {name} refused this call.]"
+
+
+@transaction.atomic
+def answer(*, session: Session, author: User, message_id: str, value: object) -> int:
+    """Answer a tool call that waits for people. The first answer counts. Return the message's revision.
+
+    A question's answer becomes the result of its call. An approved call runs, with the arguments that the author gave
+    it, if any; a refused one gets the author's comment as its result. The turn goes on.
+    Raises ServiceError "already_answered", with who answered, if the call does not wait any more; Invalid if the answer
+    does not fit the question; Forbidden if only owners and admins of the workspace may approve all calls of a tool.
+    """
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    row = tx.messages().filter(pk=message_id).first()
+    if row is None or not row.question:
+        raise NoSuchMessage
+    if row.status != MessageStatus.WAITING:
+        raise _answered(row)
+    checked = _checked(_question_of(row), value)
+    answered: Json = {
+        "answer": sanitize_json(checked),
+        "answered_by": author,
+        "answered_by_name": sender_in(tx.session, author),
+        "answered_at": timezone.now(),
+    }
+    if row.question == QuestionKind.APPROVAL:
+        _decide(tx, row, author, checked, answered)
+    else:
+        _finish(tx, row, clean(json.dumps(checked, ensure_ascii=False)), answered)
+    waits_on = tx.messages().filter(status=MessageStatus.WAITING).exists()
+    if row.status == MessageStatus.PENDING or not waits_on:
+        resume_waiting(tx)
+    tx.save()
+    if row.status == MessageStatus.PENDING or not waits_on:
+        lease.request(session.pk)
+    return row.revision
+
+
+def _question_of(row: ChatMessage) -> Question:
+    """Read a call's question. Its arguments may have been edited by hand so that they are none any more."""
+    question = read_question(row.question, {} if row.question == QuestionKind.APPROVAL else row.arguments)
+    if question is None:
+        raise ServiceError("unreadable_question", _("This question can’t be read. Send a message instead."))
+    return question
+
+
+def _checked(question: Question, value: object) -> Any:
+    try:
+        return question.check(value)
+    except InvalidAnswer as error:
+        (words,) = error.args
+        raise Invalid(_filled_in(words)) from None
+
+
+def _filled_in(words: TranslatableText) -> str:
+    return _(words.template).format_map(words.values)
+
+
+def _answered(row: ChatMessage) -> ServiceError:
+    if row.answered_by_name:
+        message = _("%(name)s has already answered.") % {"name": row.answered_by_name}
+    else:
+        message = _("The agent no longer waits for this answer.")
+    return ServiceError("already_answered", message, by=row.answered_by_name)
+
+
+def _finish(tx: SessionTransaction, row: ChatMessage, result: str, answered: Json, *, is_error: bool = False) -> None:
+    """End a call with its result."""
+    now = answered["answered_at"]
+    fields = {
+        **answered,
+        "status": MessageStatus.FAILED if is_error else MessageStatus.COMPLETE,
+        "result": result,
+        "is_error": is_error,
+        "ended_at": now,
+        "duration_ms": max(0, round((now - row.timestamp).total_seconds() * 1000)),
+    }
+    tx.update("tool_exec_end", row, fields)
+
+
+def _decide(tx: SessionTransaction, row: ChatMessage, author: User, decision: Json, answered: Json) -> None:
+    """Let a call run, or refuse it."""
+    details = {"tool": row.tool_name, "approved": int(decision["approved"]), "scope": decision["scope"]}
+    security_log.record(
+        security_log.Kind.TOOL_DECIDED, actor=author, person=tx.session.owner_id, target=tx.session, **details
+    )
+    if not decision["approved"]:
+        words = [REFUSED.format(name=answered["answered_by_name"]), decision["comment"]]
+        _finish(tx, row, clean(" ".join(filter(None, words))), answered, is_error=True)
+        return
+    _approve_for_later(tx, row, author, decision["scope"])
+    edited = _edited(tx, row, author, decision.get("arguments"))
+    tx.update("message_updated", row, {**answered, **edited, "status": MessageStatus.PENDING})
+
+
+def _edited(tx: SessionTransaction, row: ChatMessage, author: User, arguments: Json | None) -> Json:
+    """Return the columns of a call with other arguments, and save a revision of it."""
+    if arguments is None or arguments == row.arguments:
+        return {}
+    tool = TOOLBOX.get(row.tool_name)
+    problem = tool.problem(ToolCall(row.tool_call_id, row.tool_name, arguments)) if tool else None
+    if problem is not None:
+        raise Invalid(problem.content)
+    save_revision(row, author, MessageRevision.Kind.EDIT)
+    return {"arguments": sanitize_json(arguments), **edit_marks(tx, row, author)}
+
+
+def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, scope: str) -> None:
+    """Approve further calls of the tool: in this session, or by this agent in all sessions of the workspace."""
+    session = tx.session
+    if scope == "session":
+        approved = session.config_values.get("approved", [])
+        kept = [rule for rule in approved if rule != row.tool_name] if isinstance(approved, list) else []
+        change_config(tx, author, SessionRevision.Kind.APPROVAL, approved=[*kept, row.tool_name])
+    elif scope == "agent":
+        if not managed_workspaces(author).filter(pk=session.workspace_id).exists():
+            raise Forbidden(_("Only owners and admins of the workspace can always allow a tool."))
+        ApprovalRule.objects.get_or_create(
+            workspace_id=session.workspace_id,
+            agent=session.agent,
+            rule=row.tool_name,
+            defaults={"user": author},
+        )
