@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agents.messages import ToolCall, ToolResult
+from agents.providers.scripted import Reply
 from agents.tools import Tool, tool
 from chat.errors import Invalid, NoSuchMessage, ServiceError
 from chat.models import (
