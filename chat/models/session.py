@@ -13,6 +13,8 @@ from chat.models.workspace import Workspace
 
 # A key of `Session.config`: the session was imported from a file, so its content is not trusted.
 IMPORTED = "imported"
+# Likewise: the rules by which people have approved tool calls in this session.
+APPROVED = "approved"
 
 
 class Session(models.Model):

@@ -17,7 +17,7 @@ from agents.toolbox.address_policy import host_pattern
 from chat.agents_setup import registry
 from chat.commands import MOST_ROUNDS
 from chat.errors import Invalid
-from chat.models import IMPORTED, Session
+from chat.models import APPROVED, IMPORTED, Session
 from chat.models import AgentPreset as PresetRow
 from chat.queries import reasoning
 
@@ -64,7 +64,7 @@ def own(session: Session) -> AgentPreset:
         system_prompt=session.system_prompt,
         tools=() if session.mode == Session.Mode.CHAT else begun.tools,
         is_imported=bool(config.get(IMPORTED)),
-        rules=replace(begun.rules, approved=valid_rules(config.get("approved"))),
+        rules=replace(begun.rules, approved=valid_rules(config.get(APPROVED))),
     )
 
 

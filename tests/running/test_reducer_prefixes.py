@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from agents.errors import AgentError, AuthenticationFailed, ConnectionLost, RateLimited
-from agents.events import AgentEvent, PartDone, ReasoningDelta, ResponseDone, TextDelta, TurnFailed
+from agents.events import AgentEvent, PartDone, ReasoningDelta, ResponseDone, TextDelta, TurnFailed, TurnFinished
 from agents.messages import ToolCall
 from agents.providers.scripted import HangUp, Reply, Sign, Step, Stop
-from chat.projections.context import TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN
+from chat.projections.context import NOT_ANSWERED, TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN
 from chat.runs.turn_state import ProcessLost, Stopped, TurnEvent
-from tests.support.ledger import UNFINISHED, Turn
+from tests.support.ledger import OPEN_CALLS, UNFINISHED, Turn
 from tests.support.told import USAGE, calls, events_of
 
 SIGNED: list[Step] = [ReasoningDelta("Let me "), ReasoningDelta("see."), Sign({"signature": "abc="})]
@@ -28,6 +28,9 @@ TURNS: dict[str, tuple[Sequence[Reply], int]] = {
     "tools without a word": ([calls(1, 2), ["Done."]], 25),
     "a tool that fails": ([[ToolCall("c1", "broken", {}), *calls(2)], ["Oh."]], 25),
     "an unknown tool": ([[ToolCall("c1", "unknown", {"x": 1})], ["Oh."]], 25),
+    "a question": ([["Sure? ", ToolCall("c1", "confirmation", {"question": "Sure?"}), USAGE]], 25),
+    "a question and other calls": ([[*calls(1), ToolCall("c9", "risky", {}), *calls(2), USAGE]], 25),
+    "a question that is none": ([[ToolCall("c1", "confirmation", {}), USAGE], ["Oh.", USAGE]], 25),
     "nothing": ([[USAGE]], 25),
     "reasoning alone": ([[*SIGNED, USAGE]], 25),
     "wrong key": ([[AuthenticationFailed("The key is wrong.")]], 25),
@@ -61,7 +64,7 @@ def test_every_prefix_of_a_turn_can_end(turns: dict[str, list[AgentEvent]], name
     for length in range(len(turns[name]) + 1):
         events = turns[name][:length]
         turn = Turn().tell(*events, ENDS[end])
-        ended = length == len(turns[name])
+        ended = length == len(turns[name]) and events[-1] != TurnFinished("waiting")
         goes_on = end == "lost, resume" and not ended
         assert turn.ledger.closed == (0 if goes_on else 1)
         check_ends(turn, seconds=length + (0 if ended else 1), may_wait=goes_on)
@@ -71,11 +74,12 @@ def test_every_prefix_of_a_turn_can_end(turns: dict[str, list[AgentEvent]], name
 
 def check_ends(turn: Turn, *, seconds: int, may_wait: bool) -> None:
     rows = turn.ledger.rows.values()
-    assert [row for row in rows if row["status"] in UNFINISHED and not (may_wait and row["status"] == "pending")] == []
+    assert [row for row in rows if row["status"] in UNFINISHED and not (may_wait and row["status"] in OPEN_CALLS)] == []
     assert len(turn.ledger.of(type="text", status="interrupted")) <= 1
     for tool in turn.ledger.of(type="tool_group"):
-        assert tool["status"] == "pending" or (tool["result"] and isinstance(tool["is_error"], bool))
-        assert ("ended_at" in tool) == (tool["status"] != "pending")
+        is_open = tool["status"] in OPEN_CALLS
+        assert is_open or (tool["result"] and isinstance(tool["is_error"], bool))
+        assert ("ended_at" in tool) != is_open
     done = turn.ledger.of(type="turn_done")
     assert [row["duration_seconds"] for row in done] == [seconds] * turn.ledger.closed
 
@@ -107,8 +111,11 @@ def check_texts(turn: Turn, events: Sequence[AgentEvent], *, timed: bool) -> Non
 
 @pytest.mark.parametrize("name", TURNS)
 def test_whole_turn_closes_itself(turns: dict[str, list[AgentEvent]], name: str) -> None:
-    """RUN-01, RUN-10: the loop's last event closes the turn, and what comes late changes nothing."""
+    """RUN-01, RUN-10, UI-12: the loop's last event closes or pauses the turn, and what comes late changes nothing."""
     turn = Turn().tell(*turns[name])
+    if turns[name][-1] == TurnFinished("waiting"):
+        assert (turn.ledger.closed, turn.ledger.paused) == (0, 1)
+        return
     assert turn.ledger.closed == 1
     rows = [dict(row) for row in turn.ledger.rows.values()]
     turn.tell(Stopped(), ProcessLost(resume=True), TextDelta("late"), PartDone(calls(9)[0]))
@@ -143,7 +150,8 @@ def test_stop_tells_the_model_which_tools_it_cut(turns: dict[str, list[AgentEven
         turn.tell(Stopped())
         for message_id, row in before.items():
             now = turn.ledger.rows[message_id]
-            if row["status"] in ("running", "pending"):
-                assert (now["status"], now["result"], now["is_error"]) == ("interrupted", TOOL_INTERRUPTED, True)
+            if row["status"] in ("running", "pending", "waiting"):
+                result = NOT_ANSWERED if row["status"] == "waiting" else TOOL_INTERRUPTED
+                assert (now["status"], now["result"], now["is_error"]) == ("interrupted", result, True)
             elif row["type"] == "tool_group":
                 assert now == row

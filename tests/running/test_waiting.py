@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +23,7 @@ from chat.models import (
     SessionRun,
     User,
 )
-from chat.projections.context import NOT_ANSWERED
+from chat.projections.context import NOT_ANSWERED, TOOL_LOST
 from chat.services.messages import sending
 from chat.services.runs import answering
 from chat.snapshots import agent_status
@@ -310,4 +311,50 @@ async def test_held_message_that_is_sent_ends_the_wait(node: TestNode, ana: User
     await node.do(sending.send_now, session=session, author=ana)
     await node.idle(session)
     assert node.provider.requests[-1].messages[-1].text == "[User] Later"
+    await node.do(check_rest, session)
+
+
+async def test_crash_beside_a_question_keeps_the_question(node: TestNode, ana: User) -> None:
+    """UI-12, RUN-15: a call that ran is reported as lost; the one that waits goes on waiting, and is asked once."""
+    began = asyncio.Event()
+
+    @tool()
+    async def work() -> str:
+        """Work until the process ends."""
+        began.set()
+        await asyncio.Event().wait()
+        return ""
+
+    node.script([[ASK, ToolCall("w1", "work", {})], ["Done."]], CONFIG, [work])
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
+    await asyncio.wait_for(began.wait(), 20)
+    await node.restart()
+    (row,) = await waiting(node, session)
+    await answer(node, session, ana, row, {"confirmed": True})
+    await node.idle(session)
+    assert results(node) == (ToolResult("c1", '{"confirmed": true}'), ToolResult("w1", TOOL_LOST, True))
+    await node.do(check_rest, session)
+
+
+async def test_answer_while_other_calls_run_is_not_lost(node: TestNode, ana: User) -> None:
+    """UI-12: people may answer before the round is over; the turn then goes on without a pause."""
+    gate = asyncio.Event()
+
+    @tool()
+    async def work() -> str:
+        """Work until the test says so."""
+        await gate.wait()
+        return "worked"
+
+    node.script([[ASK, ToolCall("w1", "work", {})], ["Done."]], CONFIG, [work])
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
+    asked = ChatMessage.objects.filter(session=session, status="waiting")
+    await node.until(asked.exists)
+    row = await node.do(asked.get)
+    await answer(node, session, ana, row, {"confirmed": True})
+    gate.set()
+    await node.idle(session)
+    assert results(node) == (ToolResult("c1", '{"confirmed": true}'), ToolResult("w1", "worked"))
     await node.do(check_rest, session)

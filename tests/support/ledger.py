@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -14,6 +14,7 @@ from chat.runs.changes import (
     Change,
     CloseTurn,
     InsertMessage,
+    PauseTurn,
     RecordUsage,
     ReportCancelled,
     ReportStatus,
@@ -22,7 +23,8 @@ from chat.runs.changes import (
 from chat.runs.reducer import reduce
 from chat.runs.turn_state import Now, TurnEvent, TurnState
 
-UNFINISHED = ("streaming", "running", "pending")
+OPEN_CALLS = ("pending", "waiting")
+UNFINISHED = ("streaming", "running", "pending", "waiting")
 BEGAN = datetime(2026, 3, 1, 14, 30, tzinfo=UTC)
 
 
@@ -50,13 +52,14 @@ class Ledger:
     told: list[Change] = field(default_factory=list)
     usage: list[RecordUsage] = field(default_factory=list)
     closed: int = 0
+    paused: int = 0
 
     def apply(self, changes: Iterable[Change]) -> None:
         for change in changes:
             self._apply(change)
 
     def _apply(self, change: Change) -> None:
-        assert not self.closed, f"{change} came after the turn was closed"
+        assert not self.closed + self.paused, f"{change} came after the turn was closed"
         match change:
             case InsertMessage(message_id, name, fields, _):
                 assert message_id not in self.rows
@@ -80,6 +83,10 @@ class Ledger:
                 self.told.append(change)
             case CloseTurn():
                 self.closed += 1
+            case PauseTurn():
+                assert self.of(status="waiting"), "a turn that waits for nothing"
+                assert not [row for row in self.rows.values() if row["status"] in ("streaming", "running", "pending")]
+                self.paused += 1
 
     def of(self, **wanted: Any) -> list[dict[str, Any]]:
         """Return the rows with these values, in order."""
@@ -105,6 +112,8 @@ class Turn:
 
     def tell(self, *events: TurnEvent) -> Turn:
         for event in events:
+            if self.ledger.paused:  # claimed again
+                self.state, self.ledger.paused = replace(self.state, closed=False), 0
             self.state, changes = reduce(self.state, event, self.clock.tick())
             self.ledger.apply(changes)
         return self

@@ -15,7 +15,10 @@ counts = st.none() | st.integers(0, 10_000)
 
 @st.composite
 def tool_calls(draw: st.DrawFn) -> ToolCall:
-    name = draw(st.sampled_from(["double", "broken", "nobody"]))
+    name = draw(st.sampled_from(["double", "broken", "nobody", "risky", "confirmation"]))
+    if name in ("risky", "confirmation"):
+        arguments = {"question": draw(words)} if name == "confirmation" else {}
+        return ToolCall(draw(st.sampled_from(["", "c", "call_0"])), name, arguments)
     n = draw(st.integers(-5, 5))
     raw = draw(st.sampled_from(["", f'{{"n":{n}}}', f'{{ "n" : {n} }}']))
     return ToolCall(draw(st.sampled_from(["", "c", "call_0"])), name, {"n": n}, raw)

@@ -11,6 +11,7 @@ from agents.events import AgentEvent, Usage
 from agents.loop import Agent, run
 from agents.messages import Message, Text, ToolCall
 from agents.providers.scripted import Reply, ScriptedProvider
+from agents.toolbox.widgets import WIDGET_TOOLS
 from agents.tools import tool
 
 USAGE = Usage(100, 20, 5, 7)
@@ -27,6 +28,12 @@ async def double(n: int) -> int:
 async def broken() -> None:
     """Fail."""
     raise ToolError("It broke.")
+
+
+@tool(approval=True)
+async def risky() -> str:
+    """Do something that people have to approve."""
+    raise AssertionError("no one has approved it")
 
 
 def calls(*numbers: int) -> list[ToolCall]:
@@ -46,7 +53,14 @@ async def _tell(agent: Agent) -> list[AgentEvent]:
 def told(*replies: Reply, max_rounds: int = 25) -> tuple[list[AgentEvent], ScriptedProvider]:
     """Run the loop over a script; return its events, and the provider with the requests that it received."""
     provider = ScriptedProvider(replies)
-    agent = Agent("helper", "one", provider, tools=(double, broken), max_rounds=max_rounds, context_window=1000)
+    agent = Agent(
+        "helper",
+        "one",
+        provider,
+        tools=(double, broken, risky, *WIDGET_TOOLS),
+        max_rounds=max_rounds,
+        context_window=1000,
+    )
     return asyncio.run(_tell(agent)), provider
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agents.approval import Rules
 from agents.config import Config
 from agents.messages import Json
 from agents.registry import Registry
@@ -111,6 +112,18 @@ def test_file_reaches_no_hosts_beyond_those_of_the_agents(ana: User, wanted: obj
     config = {"tools": ["web_fetch"], "max_rounds": 5, "allowed_hosts": wanted}
     made = imported(talk_of({"role": "user", "text": "Hi"}, agent="only", config=config), ana)
     assert Session.objects.get(pk=made.session.pk).config["allowed_hosts"] == kept
+
+
+def test_file_approves_no_tools(ana: User) -> None:
+    """UI-12: whatever rules a file has, people here decide which calls run."""
+    agents = {"only": {"approval": {"ask": ["web_fetch"]}}}
+    agents_setup.install(
+        Registry(Config.model_validate({"providers": {"demo": {"type": "demo"}}, "agents": agents}), {})
+    )
+    config = {"tools": ["web_fetch"], "max_rounds": 5, "approved": ["web_fetch"], "approval": {"allow": ["*"]}}
+    made = imported(talk_of({"role": "user", "text": "Hi"}, agent="only", config=config), ana)
+    rules = presets.own(Session.objects.get(pk=made.session.pk)).rules
+    assert rules == Rules(ask=("web_fetch",))
 
 
 def test_rows_are_put_in_order_and_to_rest(ana: User) -> None:

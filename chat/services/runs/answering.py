@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from agents.approval import valid_rules
 from agents.i18n import TranslatableText
 from agents.messages import Json, ToolCall
 from agents.questions import InvalidAnswer, Question, read_question
@@ -17,6 +18,7 @@ from agents.toolbox import TOOLBOX
 from chat.access import managed_workspaces
 from chat.errors import Forbidden, Invalid, NoSuchMessage, ServiceError
 from chat.models import (
+    APPROVED,
     ApprovalRule,
     ChatMessage,
     MessageRevision,
@@ -148,9 +150,8 @@ def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, s
     """Approve further calls of the tool: in this session, or by this agent in all sessions of the workspace."""
     session = tx.session
     if scope == "session":
-        approved = session.config_values.get("approved", [])
-        kept = [rule for rule in approved if rule != row.tool_name] if isinstance(approved, list) else []
-        change_config(tx, author, SessionRevision.Kind.APPROVAL, approved=[*kept, row.tool_name])
+        rules = dict.fromkeys([*valid_rules(session.config_values.get(APPROVED)), row.tool_name])
+        change_config(tx, author, SessionRevision.Kind.APPROVAL, **{APPROVED: list(rules)})
     elif scope == "agent":
         if not managed_workspaces(author).filter(pk=session.workspace_id).exists():
             raise Forbidden(_("Only owners and admins of the workspace can always allow a tool."))

@@ -18,6 +18,7 @@ from chat.errors import Busy, NoSuchMessage, NoSuchSession, ServiceError
 from chat.limits.quotas import require_disk
 from chat.limits.rates import limited
 from chat.models import (
+    APPROVED,
     UNFINISHED,
     Attachment,
     ChatMessage,
@@ -37,7 +38,7 @@ from chat.services.transaction import SessionTransaction, notify_session_lists
 
 BATCH = 500
 # Columns that a fork takes over from its session.
-INHERITED = ("workspace_id", "mode", "agent", "provider", "model", "system_prompt", "config", "context_window")
+INHERITED = ("workspace_id", "mode", "agent", "provider", "model", "system_prompt", "context_window")
 # Columns that the copy needs in Python. The database copies the others.
 READ = (
     "session_id",
@@ -182,6 +183,8 @@ def _make(session: Session, author: User, message_id: str, copying: Copying, col
         revision=len(rows),
         total_tokens=sum((row.input_tokens or 0) + (row.output_tokens or 0) for row in rows),
         context_used=next((row.input_tokens for row in reversed(rows) if row.input_tokens is not None), None),
+        # People approve tool calls in one session: the fork asks again.
+        config={name: value for name, value in session.config_values.items() if name != APPROVED},
         **{name: getattr(session, name) for name in INHERITED},
         **columns,
     )

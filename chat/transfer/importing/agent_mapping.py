@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from agents.messages import Json
 from agents.registry import AgentPreset
 from chat.agents_setup import registry
+from chat.models import APPROVED
 from chat.queries import presets
 from chat.transfer.document.schema import SessionPart
 
@@ -51,13 +52,18 @@ def _model(provider: str, model: str) -> Json:
 
 
 def _config(config: Json, agent: AgentPreset) -> Json:
-    """Return the session's copy of its agent, limited to the tools and rounds that users may choose here."""
+    """Return the session's copy of its agent, limited to the tools and rounds that users may choose here.
+
+    Approvals do not come from a file: the agent's rules are those of this server.
+    """
     tools, rounds = config.get("tools"), config.get("max_rounds")
     if not isinstance(tools, list) or type(rounds) is not int or rounds < 1:
         return presets.copy_of(agent)
     allowed, most = presets.limits()
+    kept = {name: value for name, value in config.items() if name != APPROVED}
     return {
-        **config,
+        **kept,
+        "approval": presets.copy_of(agent)["approval"],
         "tools": [tool for tool in tools if isinstance(tool, str) and tool in allowed],
         "max_rounds": min(rounds, most),
         "allowed_hosts": _hosts(config.get("allowed_hosts"), agent),

@@ -1,0 +1,101 @@
+"""UI-12: calls that people answer or approve, as the loop's events tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from agents.approval import Rules
+from agents.events import AgentEvent, ToolReturned, ToolStarted, ToolWaiting, TurnFinished
+from agents.loop import NOT_RUN_DENIED, Agent, run
+from agents.messages import Message, Text, ToolCall, ToolResult
+from agents.providers.scripted import Reply, ScriptedProvider
+from agents.toolbox.widgets import WIDGET_TOOLS
+from agents.tools import tool
+
+HELLO = Message("user", (Text("hello"),))
+ASK = ToolCall("c1", "confirmation", {"question": "Sure?"})
+SEND = ToolCall("c2", "send", {"to": "Bo"})
+LOOK = ToolCall("c3", "look", {})
+
+
+@tool(approval=True)
+async def send(to: str) -> str:
+    """Send a letter."""
+    return f"sent to {to}"
+
+
+@tool()
+async def look() -> str:
+    """Look around."""
+    return "nothing"
+
+
+def agent(*replies: Reply, rules: Rules = Rules()) -> tuple[Agent, ScriptedProvider]:  # noqa: B008  # frozen
+    provider = ScriptedProvider(replies)
+    return Agent("helper", "scripted", provider, tools=(send, look, *WIDGET_TOOLS), rules=rules), provider
+
+
+async def tools_of(agent: Agent, history: Sequence[Message] = (HELLO,)) -> list[AgentEvent]:
+    """Return the events about tools, and the last one."""
+    async with aclosing(run(agent, history)) as events:
+        kinds = (ToolStarted, ToolWaiting, ToolReturned, TurnFinished)
+        return [event async for event in events if isinstance(event, kinds)]
+
+
+async def test_others_run_and_the_turn_ends_as_waiting() -> None:
+    helper, provider = agent([ASK, SEND, LOOK])
+    assert await tools_of(helper) == [
+        ToolWaiting(ASK, "confirmation"),
+        ToolWaiting(SEND, "approval"),
+        ToolStarted(LOOK),
+        ToolReturned(ToolResult("c3", "nothing")),
+        TurnFinished("waiting"),
+    ]
+    assert len(provider.requests) == 1
+
+
+async def test_turn_goes_on_with_approved_calls_and_asks_again_about_the_others() -> None:
+    """RUN-12: what the history owes is run first, without a request to the model."""
+    helper, provider = agent(["Done."])
+    said = Message("assistant", (ASK, replace(SEND, approved=True)))
+    assert await tools_of(helper, (HELLO, said)) == [
+        ToolWaiting(ASK, "confirmation"),
+        ToolStarted(replace(SEND, approved=True)),
+        ToolReturned(ToolResult("c2", "sent to Bo")),
+        TurnFinished("waiting"),
+    ]
+    assert provider.requests == []
+
+
+async def test_rules_of_the_agent_decide() -> None:
+    helper, _provider = agent([SEND, LOOK], ["Done."], rules=Rules(allow=("send(Bo)",), deny=("look",)))
+    assert await tools_of(helper) == [
+        ToolReturned(ToolResult("c3", NOT_RUN_DENIED, True)),
+        ToolStarted(SEND),
+        ToolReturned(ToolResult("c2", "sent to Bo")),
+        TurnFinished("done"),
+    ]
+
+
+async def test_people_are_not_asked_about_invalid_calls() -> None:
+    """The model reads what is wrong and can call again."""
+    helper, provider = agent([ToolCall("c1", "confirmation", {}), ToolCall("c2", "send", {"from": "Bo"})], ["Oh."])
+    first, second, end = await tools_of(helper)
+    assert isinstance(first, ToolReturned)
+    assert isinstance(second, ToolReturned)
+    assert "question: Field required" in first.result.content
+    assert "to: Field required" in second.result.content
+    assert (end, len(provider.requests)) == (TurnFinished("done"), 2)
+
+
+async def test_new_message_comes_before_the_question() -> None:
+    """RUN-06: it is delivered at the end of the round; people are asked again if the model still wants it."""
+
+    async def is_pending() -> bool:
+        return True
+
+    helper, _provider = agent([ASK])
+    async with aclosing(run(helper, [HELLO], is_pending)) as events:
+        assert [event async for event in events][-1] == TurnFinished("pending")
