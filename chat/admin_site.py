@@ -23,7 +23,13 @@ GROUPS: list[tuple[str, Any, dict[str, str]]] = [
     (
         "sessions",
         _("Sessions and agents"),
-        {"Session": "message-square", "AgentPreset": "bot", "Share": "users", "Invitation": "link"},
+        {
+            "Session": "message-square",
+            "AgentPreset": "bot",
+            "Share": "users",
+            "Invitation": "link",
+            "ApprovalRule": "list-checks",
+        },
     ),
     (
         "people",

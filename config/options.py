@@ -48,6 +48,9 @@ OPTIONS = {
     "PARLEY_CONFIG": Option("The [file](models.md) with providers, models and agents."),
     "TITLES": Option("How a session gets its title after its first turn: from its `model`, or its first `words`."),
     "RUNNER": Option("`embedded`, or `none`: this server leaves the agents to another one on the same database."),
+    "ANSWER_DAYS": Option(
+        "How many days an agent waits for an [answer](tools.md#questions) before it goes on without one; `0`: for ever."
+    ),
     "RECOVERY": Option("What happens to a turn whose process died: `resume` it, or `close` it as interrupted."),
     "STATEMENT_SECONDS": Option(
         "How long PostgreSQL may work on one statement of a request; after that the answer is 503. `0`: no limit."

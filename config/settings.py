@@ -257,6 +257,8 @@ PARLEY_CONFIG = env.str("PARLEY_CONFIG", default="")
 TITLES = env.choice("TITLES", "model", "words")
 # RUNNER: "embedded" runs the agents inside the server process; "none" leaves them to other processes.
 RUNNER = env.choice("RUNNER", "embedded", "none")
+# ANSWER_DAYS: how long an agent waits for an answer of people; 0: for ever.
+ANSWER_DAYS = env.int("ANSWER_DAYS", default=30)
 # RECOVERY: what happens to a turn whose process died: "resume" it, or "close" it as interrupted.
 RECOVERY = env.choice("RECOVERY", "resume", "close")
 # A worker's claim on its sessions ends this long after its last sign of life.

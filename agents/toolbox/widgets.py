@@ -23,7 +23,7 @@ def widget(question: type[Question]) -> Tool:
 
 
 def answered_by_people() -> None:
-    """Stand in for the function of a tool that people answer."""
+    """Be the function of a tool that people answer: it is never called."""
     raise AssertionError("people answer this tool")
 
 

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.config import Config
 from agents.reasoning import Reasoning
 from agents.registry import Registry
+from agents.toolbox import DEFAULT_TOOLS
 from chat import agents_setup
 from chat.models import ChatMessage, Session, SessionRevision, SessionRun, User
 from chat.services.sessions import lifecycle
@@ -233,7 +234,8 @@ def test_configuration_is_changed(admin: Client, session: Session) -> None:
     """ADM-01, MSG-09: tools, rounds and mode, among the offered values; in the history and in the log."""
     page = admin.get(page_of(session))
     form = form_in(page, "session_form")
-    assert (form["tools"], form["max_rounds"], form["mode"]) == ("current_time, calculator, web_fetch", "25", "agent")
+    tools = ", ".join(tool.name for tool in DEFAULT_TOOLS)
+    assert (form["tools"], form["max_rounds"], form["mode"]) == (tools, "25", "agent")
     changed = {**form, "tools": "calculator ,", "max_rounds": "3", "mode": "chat"}
     assert admin.post(page_of(session), changed).status_code == 302
     session.refresh_from_db()

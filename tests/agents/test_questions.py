@@ -133,7 +133,7 @@ def test_payload_that_is_no_question_is_not_read(kind: str, payload: Any) -> Non
 
 
 def test_each_widget_is_a_tool_whose_schema_needs_no_references() -> None:
-    """The model is told what it gets back, in a schema that all servers understand."""
+    """The model knows what it gets back, in a schema that all servers understand."""
     assert [tool.name for tool in WIDGET_TOOLS] == [widget.kind for widget in WIDGETS]
     for tool in WIDGET_TOOLS:
         assert "$ref" not in json.dumps(tool.parameters)

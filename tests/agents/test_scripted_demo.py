@@ -18,6 +18,7 @@ from agents.events import (
     TextDelta,
     ToolReturned,
     ToolStarted,
+    ToolWaiting,
     TurnFailed,
     TurnFinished,
 )
@@ -98,6 +99,18 @@ async def test_demo_thinks_before_it_answers() -> None:
     assert isinstance(thought, Thinking)
     assert thought.data == {"signature": "demo"}
     assert isinstance(spoken, Text)
+
+
+@pytest.mark.parametrize(("text", "kinds"), [("ask", ["form", "selection"]), ("plan", ["plan_review"])])
+async def test_demo_asks_people(text: str, kinds: list[str]) -> None:
+    """UI-12: its questions are valid, and it repeats what people have answered."""
+    events = await told(text)
+    asked = [event for event in events if isinstance(event, ToolWaiting)]
+    assert [event.kind for event in asked] == kinds
+    assert events[-1] == TurnFinished("waiting")
+    calls = tuple(event.call for event in asked)
+    answered = Message("user", tuple(ToolResult(call.id, "This is the answer.") for call in calls))
+    assert (await answer(user(text), Message("assistant", calls), answered)).count("This is the answer.") == len(kinds)
 
 
 async def test_demo_calls_several_tools_at_once_and_uses_their_results() -> None:

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from agents.messages import ToolCall, ToolResult
 from agents.providers.scripted import Reply
@@ -24,6 +26,8 @@ from chat.models import (
     User,
 )
 from chat.projections.context import NOT_ANSWERED, TOOL_LOST
+from chat.services.batches import Deadline
+from chat.services.maintenance import jobs
 from chat.services.messages import sending
 from chat.services.runs import answering
 from chat.snapshots import agent_status
@@ -127,7 +131,7 @@ async def test_wait_outlives_every_process(node: TestNode, ana: User) -> None:
 
 
 async def test_first_answer_counts(node: TestNode, ana: User) -> None:
-    """UI-12: the second one is told who was first."""
+    """UI-12: the second one learns who was first."""
     node.script([[ASK], ["Done."]], CONFIG)
     session = await node.session(ana)
     bo = await node.do(person, "Bo", session.workspace)
@@ -143,7 +147,7 @@ async def test_first_answer_counts(node: TestNode, ana: User) -> None:
 
 
 async def test_answer_that_does_not_fit_changes_nothing(node: TestNode, ana: User) -> None:
-    """UI-12: the person is told why, and can answer again."""
+    """UI-12: the person learns why, and can answer again."""
     node.script([[ASK, CHOOSE], ["Done."]], CONFIG)
     session = await node.session(ana)
     await node.send(session, ana, "Go")
@@ -357,4 +361,24 @@ async def test_answer_while_other_calls_run_is_not_lost(node: TestNode, ana: Use
     gate.set()
     await node.idle(session)
     assert results(node) == (ToolResult("c1", '{"confirmed": true}'), ToolResult("w1", "worked"))
+    await node.do(check_rest, session)
+
+
+async def test_wait_ends_after_the_days_of_the_setting(node: TestNode, ana: User, settings: Settings) -> None:
+    """UI-12: the model learns that no one answered, and goes on; a shorter wait is left alone."""
+    node.script([[ASK], [ASK], ["I leave it."]], CONFIG)
+    session, other = await node.session(ana), await node.session(ana)
+    await node.send(session, ana, "Go")
+    await waiting(node, session)
+    await node.send(other, ana, "Go")
+    await waiting(node, other)
+    long_ago = timezone.now() - timedelta(days=31)
+    await node.do(SessionRun.objects.filter(pk=session.pk).update, waiting_since=long_ago)
+    settings.ANSWER_DAYS = 0
+    assert await node.do(answering.expire, Deadline()) == 0
+    settings.ANSWER_DAYS = 30
+    assert await node.do(jobs.run)
+    await node.idle(session)
+    assert results(node) == (ToolResult("c1", "[Not answered: no one answered for 30 days]", True),)
+    assert len(await waiting(node, other)) == 1
     await node.do(check_rest, session)

@@ -139,6 +139,18 @@ def _calculate(question: _Question) -> Reply:
     return _calls(question, [call], texts.BEFORE_CALCULATOR)
 
 
+def _ask(question: _Question) -> Reply:
+    wanted = [
+        ToolCall(_call_id(question, 1), "form", texts.LUNCH),
+        ToolCall(_call_id(question, 2), "selection", texts.PAYMENT),
+    ]
+    return _calls(question, wanted, texts.BEFORE_QUESTIONS)
+
+
+def _plan(question: _Question) -> Reply:
+    return _calls(question, [ToolCall(_call_id(question, 1), "plan_review", texts.PLAN)], texts.BEFORE_PLAN)
+
+
 def _call_id(question: _Question, number: int) -> str:
     return f"demo_{len(question.request.messages)}_{number}"
 
@@ -189,6 +201,8 @@ _COMMANDS: dict[str, Callable[[_Question], Reply]] = {
     "calculate": _calculate,
     "计算": _calculate,
     "計算": _calculate,
+    "ask": _ask,
+    "plan": _plan,
     "slow": _slow,
     "long": _say(texts.LONG),
     "error": _error,

@@ -16,6 +16,8 @@ Try one of these:
 | `think` | reasoning before the answer |
 | `tools` | three tool calls in one response |
 | `calculate 2 ** 64 / 3` | the calculator |
+| `ask` | questions that people answer: a form and a choice |
+| `plan` | a plan that people approve, change or reject |
 | `slow` | an answer that takes twenty seconds: stop it, or send another message while it runs |
 | `long` | an answer with many sections |
 | `error`, `error mid`, `error busy` | a rejected request, a lost connection, an overloaded provider |
@@ -136,6 +138,32 @@ was counted twice, so 5 × 4 / 2 = 10.
 
 BEFORE_TOOLS = "I will check the time and do two calculations in parallel."
 BEFORE_CALCULATOR = "Let me calculate that."
+BEFORE_QUESTIONS = "I need to know a few things first."
+BEFORE_PLAN = "This is what I would do. Should I?"
+LUNCH = {
+    "title": "Order lunch",
+    "description": "Nothing is really ordered.",
+    "fields": [
+        {"id": "name", "label": "Name of the order", "required": True, "default": "Friday lunch"},
+        {"id": "people", "label": "How many people?", "type": "number", "required": True},
+        {"id": "day", "label": "Day", "type": "date"},
+        {"id": "food", "label": "Food", "type": "choice", "options": ["Pizza", "Noodles", "Salad"]},
+        {"id": "diets", "label": "Diets", "type": "choices", "options": ["Vegetarian", "Vegan", "Gluten-free"]},
+        {"id": "wishes", "label": "Wishes", "type": "long_text", "help": "Allergies, for example"},
+    ],
+    "submit": "Order",
+}
+PAYMENT = {
+    "question": "Who pays?",
+    "choices": [
+        {"id": "each", "label": "Everyone for themselves"},
+        {"id": "team", "label": "The team", "description": "From this month’s budget"},
+    ],
+}
+PLAN = {
+    "title": "Move the website",
+    "plan": "1. Copy the database\n2. Switch the address\n3. **Delete** the old server after a week",
+}
 NO_TOOLS = "This agent has no tools to call. Add `current_time` and `calculator` to it in the configuration."
 TOOL_ANSWER = "Results of the tools:\n\n{results}\n"
 ROUND_LIMIT = "This turn has reached its limit of tool rounds, so I stop here. The results so far are above."
@@ -182,6 +210,9 @@ LONG = "## Thirty walks\n\n" + "\n".join(_section(number) for number in range(1,
 
 def result_line(call: ToolCall, result: ToolResult) -> str:
     """Return the line of the answer that shows a tool call and its result."""
+    asked = call.arguments.get("title") or call.arguments.get("question")
+    if asked:
+        return f"- **{asked}** {result.content}"
     arguments = ", ".join(str(value) for value in call.arguments.values())
     state = " (failed)" if result.is_error else ""
     return f"- `{call.name}({arguments})`{state}: {result.content}"

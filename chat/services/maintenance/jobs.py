@@ -1,4 +1,4 @@
-"""Maintenance jobs, run by one server process at a time: erasures, purging, and deletion of expired rows."""
+"""Maintenance jobs, run by one server process at a time: erasures, purging, and the end of what has expired."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from chat.services.batches import Counts, Deadline
 from chat.services.deletion import overwriting, purging, requests
 from chat.services.maintenance import leases
 from chat.services.people.security_log import Kind, record
+from chat.services.runs import answering
 from chat.services.sessions import incomplete
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ def run(deadline: Deadline | None = None) -> bool:
         return False
     deadline = deadline or Deadline()
     try:
+        answering.expire(deadline)
         for erasure in requests.unfinished():
             try:
                 requests.carry_out(erasure, deadline)
@@ -94,6 +96,7 @@ def _delete_in_batches(rows: QuerySet[Any], deadline: Deadline) -> int:
 def _is_due() -> bool:
     """Return whether a job is due. Does not write, because it is called every minute."""
     is_asked = Erasure.objects.filter(finished_at=None).exists() or overwriting.is_requested()
+    is_asked = is_asked or answering.expired().exists()
     return is_asked or incomplete.abandoned().exists() or _is_purge_due()
 
 

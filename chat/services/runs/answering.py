@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -16,7 +20,7 @@ from agents.questions import InvalidAnswer, Question, read_question
 from agents.safe_text import clean
 from agents.toolbox import TOOLBOX
 from chat.access import managed_workspaces
-from chat.errors import Forbidden, Invalid, NoSuchMessage, ServiceError
+from chat.errors import Forbidden, Invalid, NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import (
     APPROVED,
     ApprovalRule,
@@ -24,12 +28,15 @@ from chat.models import (
     MessageRevision,
     MessageStatus,
     QuestionKind,
+    RunState,
     Session,
     SessionRevision,
+    SessionRun,
     User,
 )
 from chat.runs import lease
 from chat.runs.sanitize import sanitize_json
+from chat.services.batches import Deadline
 from chat.services.messages.editing import edit_marks
 from chat.services.messages.senders import sender_in
 from chat.services.people import security_log
@@ -39,6 +46,7 @@ from chat.services.transaction import SessionTransaction, save_revision
 
 # What the model reads, so it is not translated.
 REFUSED = "[Not run: {name} refused this call.]"
+EXPIRED = "[Not answered: no one answered for {days} days]"
 
 
 @transaction.atomic
@@ -75,6 +83,39 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
     if row.status == MessageStatus.PENDING or not waits_on:
         lease.request(session.pk)
     return row.revision
+
+
+def expire(deadline: Deadline) -> int:
+    """Let turns go on that have waited for people for ANSWER_DAYS. Return how many."""
+    runs = expired()
+    count = 0
+    for session_id in list(runs.values_list("pk", flat=True)):
+        if deadline.is_over:
+            break
+        with suppress(NoSuchSession), transaction.atomic():
+            tx = SessionTransaction.lock(session_id)
+            if runs.filter(pk=session_id).exists():
+                _expire(tx)
+                count += 1
+    return count
+
+
+def expired() -> QuerySet[SessionRun]:
+    """Return the runs that have waited for people for too long."""
+    waiting = SessionRun.objects.filter(state=RunState.WAITING)
+    if not settings.ANSWER_DAYS:
+        return waiting.none()
+    return waiting.filter(waiting_since__lte=timezone.now() - timedelta(days=settings.ANSWER_DAYS))
+
+
+def _expire(tx: SessionTransaction) -> None:
+    result = EXPIRED.format(days=settings.ANSWER_DAYS)
+    fields = {"status": MessageStatus.INTERRUPTED, "result": result, "is_error": True, "ended_at": timezone.now()}
+    for row in tx.messages().filter(status=MessageStatus.WAITING).order_by("sequence"):
+        tx.update("tool_exec_end", row, fields)
+    resume_waiting(tx)
+    tx.save()
+    lease.request(tx.session.pk)
 
 
 def _question_of(row: ChatMessage) -> Question:
