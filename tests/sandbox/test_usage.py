@@ -36,7 +36,7 @@ def test_measuring_ends_at_the_limit(tmp_path: Path) -> None:
 
 async def test_a_folder_that_is_nested_too_deeply_is_too_large(sandbox: Sandbox) -> None:
     """Deeper paths than the system can name would hide files from measuring."""
-    await python(sandbox, DEEP % 3_000)
+    await python(sandbox, DEEP % 1_200)
     assert folder_usage(sandbox.workspace, **MANY) == FolderUsage(1_000_001, 1_001)
 
 
@@ -61,7 +61,7 @@ async def test_any_folder_can_be_removed(sandbox: Sandbox) -> None:
     outside.mkdir()
     (outside / "kept").touch()
     (sandbox.workspace / "link").symlink_to(outside)
-    await python(sandbox, DEEP % 3_000)
+    await python(sandbox, DEEP % 1_200)
     await bash(sandbox, "mkdir -p closed/inner; touch closed/inner/file; chmod 000 closed/inner closed; mkfifo pipe")
     remove_folder(sandbox.workspace)
     assert not sandbox.workspace.exists()
