@@ -17,6 +17,7 @@ from agents.errors import ToolError
 from agents.messages import Json, Message, ToolCall, ToolResult
 from agents.questions import Question
 from agents.safe_text import cut, safe_text
+from agents.sandbox.command import Sandbox
 from agents.threads import ThreadError, in_thread
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class ToolContext:
 
     `messages` is the conversation so far and `system` the instructions. `own_tools` are the tools whose results hold no
     foreign text; `is_imported`: the conversation comes from a file. No `allowed_hosts`: all public hosts are allowed.
+    `sandbox` is where commands run and files are kept; None if there is no session.
     """
 
     messages: Sequence[Message] = ()
@@ -39,6 +41,7 @@ class ToolContext:
     own_tools: frozenset[str] = frozenset()
     is_imported: bool = False
     allowed_hosts: tuple[str, ...] = ()
+    sandbox: Sandbox | None = None
 
 
 NO_CONTEXT = ToolContext()

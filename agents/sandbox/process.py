@@ -104,6 +104,7 @@ async def _start(command: Sequence[str], sandbox: Sandbox, full: bool, stdin: by
                 env=dict(ENVIRONMENT),
                 pass_fds=(users, groups, status),
                 start_new_session=True,
+                umask=0o022,  # what programs expect; the workspace itself is private
             )
             on_error.pop_all()
     return _Command(process, reports, sandbox, full)

@@ -283,7 +283,7 @@ def test_tool_card_is_folded_over_arguments_and_result() -> None:
     assert "terminal" not in html
 
 
-@pytest.mark.parametrize("name", ["bash", "shell", "execute", "run"])
+@pytest.mark.parametrize("name", ["bash", "python", "shell", "execute", "run"])
 def test_terminal_tool_shows_its_output_once_finished(name: str) -> None:
     """UI-10: the output as a terminal block under the card, once finished."""
     running = frames.message_html(tool(tool_name=name, arguments={"command": "ls -l"}, status="running"))

@@ -16,6 +16,7 @@ Try one of these:
 | `think` | reasoning before the answer |
 | `tools` | three tool calls in one response |
 | `calculate 2 ** 64 / 3` | the calculator |
+| `bash ls -la` | a command in the sandbox, if the agent has the tool `bash` |
 | `slow` | an answer that takes twenty seconds: stop it, or send another message while it runs |
 | `long` | an answer with many sections |
 | `error`, `error mid`, `error busy` | a rejected request, a lost connection, an overloaded provider |
@@ -137,6 +138,8 @@ was counted twice, so 5 × 4 / 2 = 10.
 BEFORE_TOOLS = "I will check the time and do two calculations in parallel."
 BEFORE_CALCULATOR = "Let me calculate that."
 NO_TOOLS = "This agent has no tools to call. Add `current_time` and `calculator` to it in the configuration."
+BEFORE_BASH = "I will run this command in the sandbox."
+NO_BASH = "This agent cannot run commands. Add `bash` to its tools in the configuration; docs/sandbox.md says how."
 TOOL_ANSWER = "Results of the tools:\n\n{results}\n"
 ROUND_LIMIT = "This turn has reached its limit of tool rounds, so I stop here. The results so far are above."
 
@@ -184,4 +187,6 @@ def result_line(call: ToolCall, result: ToolResult) -> str:
     """Return the line of the answer that shows a tool call and its result."""
     arguments = ", ".join(str(value) for value in call.arguments.values())
     state = " (failed)" if result.is_error else ""
+    if "\n" in result.content:
+        return f"- `{call.name}({arguments})`{state}:\n\n```\n{result.content.replace('```', '` ` `')}\n```\n"
     return f"- `{call.name}({arguments})`{state}: {result.content}"

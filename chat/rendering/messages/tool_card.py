@@ -23,7 +23,17 @@ LINE = 120
 # The part of long arguments and results that is shown at first.
 FIRST_LINES = 200
 FIRST_CHARACTERS = 10_000
-_ICONS = {"web_fetch": "globe", "web_search": "globe", "calculator": "calculator", "current_time": "clock"}
+_ICONS = {
+    "web_fetch": "globe",
+    "web_search": "globe",
+    "calculator": "calculator",
+    "current_time": "clock",
+    "read_file": "file-text",
+    "write_file": "square-pen",
+    "edit_file": "square-pen",
+    "list_files": "list-checks",
+    "search_files": "search",
+}
 # The most informative argument: the first of these that is given.
 _TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
 _STATES = {
