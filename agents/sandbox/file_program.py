@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 ROOT = "/workspace"
 OUTPUTS = ".parley"
@@ -189,7 +189,14 @@ def _matches(expression: re.Pattern[str], path: str) -> Iterator[tuple[int, str]
                 yield number, line
 
 
-ACTIONS = {"read": read, "write": write, "edit": edit, "list": list_files, "search": search, "save": save}
+ACTIONS: dict[str, Callable[..., str]] = {
+    "read": read,
+    "write": write,
+    "edit": edit,
+    "list": list_files,
+    "search": search,
+    "save": save,
+}
 
 
 def main() -> None:
