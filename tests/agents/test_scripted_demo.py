@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.approval import Rules
 from agents.errors import ConnectionLost, Overloaded, RequestRejected
 from agents.events import (
     AgentEvent,
@@ -50,6 +51,7 @@ async def told(
         tools=tuple(TOOLBOX[name] for name in tools),
         max_rounds=max_rounds,
         sandbox=sandbox,
+        rules=Rules(allow=("bash",)),
     )
 
     async def sleep(seconds: float) -> None:

@@ -17,7 +17,9 @@ from chat.services.sessions.actions import delete
 from chat.services.sessions.lifecycle import create_session
 from tests.support.testing_node import CONFIG, TestNode
 
-TOOLS: dict[str, Any] = CONFIG | {"agents": {"agent": {"model": "scripted/one", "tools": ["bash", "read_file"]}}}
+TOOLS: dict[str, Any] = CONFIG | {
+    "agents": {"agent": {"model": "scripted/one", "tools": ["bash"], "approval": {"allow": ["bash"]}}}
+}
 
 
 @pytest.fixture

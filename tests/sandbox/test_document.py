@@ -13,11 +13,12 @@ TEXT = (Path(__file__).resolve().parents[2] / "docs/sandbox.md").read_text()
 
 
 def test_the_configuration_gives_an_agent_all_tools(tmp_path: Path) -> None:
-    [example] = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    examples = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
     file = tmp_path / "parley.toml"
-    file.write_text(example)
-    tools = read_config(file, {}).agents["coder"].tools
-    assert {tool.name for tool in SANDBOX_TOOLS} < set(tools) <= set(TOOLBOX)
+    file.write_text("".join(examples))
+    agent = read_config(file, {}).agents["coder"]
+    assert {tool.name for tool in SANDBOX_TOOLS} < set(agent.tools) <= set(TOOLBOX)
+    assert agent.approval.allow == ("bash(ls *)", "bash(git status*)")
 
 
 def test_all_variables_of_the_environment_are_named() -> None:
