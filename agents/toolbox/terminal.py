@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Annotated
@@ -37,7 +38,7 @@ async def bash(
     It runs in the workspace, a folder that keeps its files between calls. Everything else is read-only, /tmp is new in
     each call, and processes left in the background end with the command. There may be no network.
     """
-    return await _run(("bash", "-c", command), sandbox_of(context), timeout)
+    return await _run(("bash", "-c", command), context, timeout)
 
 
 @tool(time_limit=TIME_LIMIT, parallel=False, approval=True, foreign=True)
@@ -51,11 +52,13 @@ async def python(
     It runs in the workspace, a folder that keeps its files between calls; variables are not kept. Print what you want
     to know. There may be no network.
     """
-    return await _run(("python3", "-c", code), sandbox_of(context), timeout)
+    return await _run(("python3", "-c", code), context, timeout)
 
 
-async def _run(command: Sequence[str], sandbox: Sandbox, seconds: int) -> str:
+async def _run(command: Sequence[str], context: ToolContext, seconds: int) -> str:
+    sandbox = sandbox_of(context)
     output, ended = bytearray(), Ended("failed")
+    decoder = getincrementaldecoder("utf-8")(errors="replace")
     try:
         async with aclosing(run(command, sandbox, seconds=seconds)) as events:
             async for event in events:
@@ -63,6 +66,7 @@ async def _run(command: Sequence[str], sandbox: Sandbox, seconds: int) -> str:
                     ended = event
                 else:
                     output += event
+                    context.report(decoder.decode(event))
     except OSError as error:
         raise ToolError(f"The sandbox is not available: {error.strerror}.") from error
     text = output.decode(errors="replace")

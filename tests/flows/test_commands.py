@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 
 from agents.messages import ToolCall
 from chat import agents_setup
-from chat.models import Session, User
+from chat.models import ChatMessage, Session, User
 from chat.projections.context import TOOL_INTERRUPTED
 from chat.services.deletion.sessions import erase_rows
 from chat.services.sessions.actions import delete
@@ -67,13 +67,14 @@ async def test_a_session_has_a_folder_of_its_own(node: TestNode, ana: User, work
 
 
 async def test_stop_ends_a_command(node: TestNode, ana: User, workspaces: Path) -> None:
-    node.script([[bash(1, "touch begun; sleep 1000")], ["Done"]], TOOLS)
+    """RUN-08, UI-10: its output is in the row while it runs, and stays."""
+    node.script([[bash(1, "echo begun; sleep 1000")], ["Done"]], TOOLS)
     session = await node.session(ana)
     await node.send(session, ana, "Go")
-    await node.until((workspaces / session.pk / "begun").exists)
+    await node.until(ChatMessage.objects.filter(session=session, status="running", result="begun\n").exists)
     await node.cancel(session, ana)
     await node.idle(session)
-    assert ("tool_group", "interrupted", TOOL_INTERRUPTED) in await node.shown(session)
+    assert ("tool_group", "interrupted", f"begun\n{TOOL_INTERRUPTED}") in await node.shown(session)
 
 
 @pytest.mark.django_db
