@@ -202,7 +202,7 @@ class _Command:
         pid = _report(self._reported, "child-pid")
         if pid is not None and not self._first_pid:
             self._first_pid = pid
-            with suppress(ProcessLookupError):  # it has ended
+            with suppress(OSError):  # it has ended
                 self._first = os.pidfd_open(pid)
 
 

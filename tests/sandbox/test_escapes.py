@@ -12,6 +12,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from agents.sandbox import process
@@ -267,6 +268,21 @@ def test_a_command_dies_with_parley(sandbox: Sandbox, life_line: LifeLine) -> No
         parent.kill()
     os.set_blocking(life_line.descriptor, True)
     assert os.read(life_line.descriptor, 1) == b""  # waits until no process has it open
+
+
+async def test_commands_leave_nothing_open(sandbox: Sandbox) -> None:
+    """Neither files nor processes of their own pile up in the server."""
+
+    def mine() -> tuple[int, int]:
+        return len(os.listdir("/proc/self/fd")), len(psutil.Process().children(recursive=True))
+
+    await bash(sandbox, "true")  # what asyncio opens once
+    before = mine()
+    await bash(sandbox, "true")
+    await bash(sandbox, "sleep 1000", seconds=0.1)
+    async with aclosing(run(("yes",), sandbox, seconds=60)) as events:
+        await anext(events)
+    assert mine() == before
 
 
 async def test_a_command_may_close_its_output(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
