@@ -73,6 +73,14 @@ class ToolStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """The end of what a running tool has reported so far; each such event replaces the one before."""
+
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolWaiting:
     """A call waits for people: they answer its question, or approve it."""
 
@@ -126,6 +134,7 @@ AgentEvent = (
     ResponseStarted
     | ProviderEvent
     | ToolStarted
+    | ToolOutput
     | ToolWaiting
     | ToolReturned
     | RetryScheduled

@@ -28,6 +28,7 @@ from agents.messages import Message, Text, ToolCall, ToolResult
 from agents.providers.base import Provider, Request, ToolSpec
 from agents.reasoning import UNCHOSEN, Reasoning, ReasoningSupport
 from agents.response import Response, ask, owed_calls, rounds_begun
+from agents.sandbox.command import Sandbox
 from agents.tool_round import run_tools
 from agents.tools import Tool, ToolContext, failed
 
@@ -67,6 +68,7 @@ class Agent:
     allowed_hosts: tuple[str, ...] = ()
     is_imported: bool = False
     rules: Rules = NO_RULES
+    sandbox: Sandbox | None = None
 
 
 CheckPending = Callable[[], Awaitable[bool]]
@@ -172,6 +174,7 @@ class _Turn:
             own_tools=frozenset(tool.name for tool in agent.tools if not tool.foreign),
             is_imported=agent.is_imported,
             allowed_hosts=agent.allowed_hosts,
+            sandbox=agent.sandbox,
         )
 
     async def step(self, response: Response) -> AsyncGenerator[AgentEvent, None]:

@@ -22,7 +22,7 @@ from agents.loop import Agent
 from agents.providers.base import Provider
 from agents.providers.demo.provider import DemoProvider
 from agents.reasoning import NO_REASONING, UNCHOSEN, Reasoning, ReasoningSupport
-from agents.toolbox import TOOLBOX
+from agents.toolbox import available
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Registry:
         )
 
     def build_agent(self, preset: AgentPreset) -> Agent:
-        """Make the agent for the next response; tools that are not there any more are left out.
+        """Make the agent for the next response; tools that are unknown or cannot run here are left out.
 
         Raises ModelNotFound, with words for a person, when the provider or the model is not configured.
         """
@@ -131,7 +131,7 @@ class Registry:
             model=model,
             provider=self.provider(provider),
             system=preset.system_prompt,
-            tools=tuple(TOOLBOX[name] for name in preset.tools if name in TOOLBOX),
+            tools=available(preset.tools),
             max_rounds=preset.max_rounds,
             max_tokens=own.max_tokens if own else None,
             options=config.options | (own.options if own else {}),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from dataclasses import replace
 
-from agents.events import ToolReturned, ToolStarted
+from agents.events import ToolOutput, ToolReturned, ToolStarted
 from agents.messages import ToolCall, ToolResult
 from agents.tools import NO_CONTEXT, Tool, ToolContext, call_tool
 
@@ -14,28 +15,75 @@ logger = logging.getLogger(__name__)
 
 # How long a cancelled tool may clean up before it is left behind: Stop is within 200 ms (RUN-07).
 CLEAN_UP_SECONDS = 0.1
+# Seconds between two events with output of a running tool, and how many characters of its end they have.
+OUTPUT_INTERVAL = 0.5
+LONGEST_OUTPUT = 8_000
+
+Queue = asyncio.Queue[asyncio.Task[ToolResult] | ToolOutput]
 
 
 async def run_tools(
     tools: Mapping[str, Tool], calls: Sequence[ToolCall], context: ToolContext = NO_CONTEXT
-) -> AsyncGenerator[ToolStarted | ToolReturned, None]:
+) -> AsyncGenerator[ToolStarted | ToolOutput | ToolReturned, None]:
     """Run the calls: neighbours that are safe to run together do, the others wait for those before them.
 
-    Yields the ToolStarted of all that start together before any of them runs, ToolReturned as each one ends.
+    Yields the ToolStarted of all that start together before any of them runs, ToolOutput as they report, ToolReturned
+    as each one ends.
     Closing the generator cancels what still runs.
     """
     for batch in _batches(tools, calls):
         for call in batch:
             yield ToolStarted(call)
-        tasks = [asyncio.create_task(call_tool(tools, call, context), name=f"tool {call.name}") for call in batch]
-        finished: asyncio.Queue[asyncio.Task[ToolResult]] = asyncio.Queue()
-        for task in tasks:
-            task.add_done_callback(finished.put_nowait)
+        queue: Queue = asyncio.Queue()
+        tasks = [_start(tools, call, context, queue) for call in batch]
+        running = len(tasks)
         try:
-            for _ in tasks:
-                yield ToolReturned((await finished.get()).result())
+            while running:
+                event = await queue.get()
+                if isinstance(event, ToolOutput):
+                    yield event
+                else:
+                    running -= 1
+                    yield ToolReturned(event.result())
         finally:
             await _cancel(tasks)
+
+
+def _start(tools: Mapping[str, Tool], call: ToolCall, context: ToolContext, queue: Queue) -> asyncio.Task[ToolResult]:
+    """Run a call in a task, which is in the queue when it is done, behind its output."""
+    output = _Output(call.id, queue)
+    work = call_tool(tools, call, replace(context, report=output.add))
+    task = asyncio.create_task(work, name=f"tool {call.name}")
+    task.add_done_callback(output.close)
+    task.add_done_callback(queue.put_nowait)
+    return task
+
+
+class _Output:
+    """The end of a running tool's output. Events with it are few, however often and much the tool reports."""
+
+    def __init__(self, call_id: str, queue: Queue) -> None:
+        self._call_id = call_id
+        self._queue = queue
+        self._text = ""
+        self._not_before = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def add(self, text: str) -> None:
+        self._text = (self._text + text[-LONGEST_OUTPUT:])[-LONGEST_OUTPUT:]
+        if self._timer is None and not self._is_closed:
+            self._timer = asyncio.get_running_loop().call_at(self._not_before, self._send)
+
+    def close(self, task: asyncio.Task[ToolResult]) -> None:
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _send(self) -> None:
+        self._timer = None
+        self._not_before = asyncio.get_running_loop().time() + OUTPUT_INTERVAL
+        self._queue.put_nowait(ToolOutput(self._call_id, self._text))
 
 
 def _batches(tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> list[list[ToolCall]]:

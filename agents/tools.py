@@ -17,6 +17,7 @@ from agents.errors import ToolError
 from agents.messages import Json, Message, ToolCall, ToolResult
 from agents.questions import Question
 from agents.safe_text import cut, safe_text
+from agents.sandbox.command import Sandbox
 from agents.threads import ThreadError, in_thread
 
 logger = logging.getLogger(__name__)
@@ -26,12 +27,18 @@ MAX_ERROR_CHARACTERS = 4_000
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
+def _ignore(text: str) -> None:
+    """Ignore output that no one is shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool may know of the turn in which it runs. A parameter of this type is given to it, not by the model.
 
     `messages` is the conversation so far and `system` the instructions. `own_tools` are the tools whose results hold no
     foreign text; `is_imported`: the conversation comes from a file. No `allowed_hosts`: all public hosts are allowed.
+    `sandbox` is where commands run and files are kept; None if there is no session. `report` takes more output of a
+    tool that is still running, to show it; call it on the event loop.
     """
 
     messages: Sequence[Message] = ()
@@ -39,6 +46,8 @@ class ToolContext:
     own_tools: frozenset[str] = frozenset()
     is_imported: bool = False
     allowed_hosts: tuple[str, ...] = ()
+    sandbox: Sandbox | None = None
+    report: Callable[[str], None] = _ignore
 
 
 NO_CONTEXT = ToolContext()

@@ -1,14 +1,16 @@
-"""The agents of this process: read once from the configuration file and the environment."""
+"""The agents of this process, read once from the configuration file and the environment, and their sandboxes."""
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 from pathlib import Path
 
 from django.conf import settings
 
 from agents.registry import Registry, load
+from agents.sandbox.command import Sandbox
 
 _loading = threading.Lock()
 _registry: Registry | None = None
@@ -21,6 +23,20 @@ def registry() -> Registry:
         if _registry is None:
             _registry = load(Path(settings.PARLEY_CONFIG) if settings.PARLEY_CONFIG else None, os.environ)
         return _registry
+
+
+def sandbox(session_id: str) -> Sandbox:
+    """Return where the commands of a session's agent run. The folder exists once one has run."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", session_id):
+        raise ValueError(f"{session_id!r} cannot name a folder")
+    parley = {Path(settings.DATA_DIR), Path(settings.BASE_DIR), Path(settings.WORKSPACES)}
+    if settings.DATABASES["default"]["ENGINE"] == "chat.overrides.sqlite":
+        parley.add(Path(settings.DATABASES["default"]["NAME"]).parent)
+    return Sandbox(
+        Path(settings.WORKSPACES).resolve() / session_id,
+        network=settings.SANDBOX_NETWORK,
+        hidden=tuple(sorted(folder.resolve() for folder in parley)),
+    )
 
 
 def install(configured: Registry) -> None:

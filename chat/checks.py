@@ -35,6 +35,25 @@ def configuration(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
+def sandbox(**kwargs: Any) -> list[CheckMessage]:
+    """Agents that may run commands can do so on this machine."""
+    from agents.sandbox import probe
+    from agents.toolbox import SANDBOX_TOOLS
+    from chat.agents_setup import registry
+
+    needed = {tool.name for tool in SANDBOX_TOOLS}
+    try:
+        agents = [preset.name for preset in registry().presets() if needed & set(preset.tools)]
+    except ConfigError:  # reported above
+        return []
+    problem = probe.problem() if agents else ""
+    if not problem:
+        return []
+    text = f"Commands cannot run in a sandbox here: {problem}. Agents do without these tools: {', '.join(agents)}."
+    return [Warning(text, hint="docs/sandbox.md says what a machine needs.", id="parley.W006")]
+
+
+@register()
 def folders(**kwargs: Any) -> list[CheckMessage]:
     """Parley can write where it keeps its data."""
     places = {Path(settings.DATA_DIR): "PARLEY_DATA"}

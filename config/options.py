@@ -47,6 +47,14 @@ OPTIONS = {
     "SECURITY_LOG_DAYS": Option("How many days the security log keeps an event; `0` keeps all."),
     "PARLEY_CONFIG": Option("The [file](models.md) with providers, models and agents."),
     "TITLES": Option("How a session gets its title after its first turn: from its `model`, or its first `words`."),
+    "WORKSPACES": Option(
+        "The folder of the files of [commands](sandbox.md), with one folder for each session. "
+        "Several machines must share one.",
+        "`workspaces` in `PARLEY_DATA`",
+    ),
+    "SANDBOX_NETWORK": Option(
+        "`1` lets [commands](sandbox.md) of agents use the network: the internet, and the services of this machine."
+    ),
     "RUNNER": Option("`embedded`, or `none`: this server leaves the agents to another one on the same database."),
     "ANSWER_DAYS": Option(
         "How many days an agent waits for an [answer](tools.md#questions) before it goes on without one; `0`: for ever."

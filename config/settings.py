@@ -255,6 +255,10 @@ PARLEY_CONFIG = env.str("PARLEY_CONFIG", default="")
 # TITLES: after its first turn a session is named by its own "model", in one more short request; or it keeps the first
 # "words" that were said in it.
 TITLES = env.choice("TITLES", "model", "words")
+# WORKSPACES: a folder for each session whose agent runs commands. Several machines need a shared one.
+WORKSPACES = env.str("WORKSPACES", default=str(DATA_DIR / "workspaces"))
+# SANDBOX_NETWORK=1: commands of agents may use the network, this machine's own services too.
+SANDBOX_NETWORK = env.flag("SANDBOX_NETWORK")
 # RUNNER: "embedded" runs the agents inside the server process; "none" leaves them to other processes.
 RUNNER = env.choice("RUNNER", "embedded", "none")
 # ANSWER_DAYS: how long an agent waits for an answer of people; 0: for ever.

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from agents.sandbox import probe
 from agents.toolbox.calculator import calculator
 from agents.toolbox.current_time import current_time
+from agents.toolbox.terminal import bash, python
 from agents.toolbox.web_fetch import web_fetch
 from agents.toolbox.widgets import WIDGET_TOOLS
+from agents.toolbox.workspace_files import FILE_TOOLS
 from agents.tools import Tool
 
 # What an agent has whose configuration names no tools.
 DEFAULT_TOOLS = (current_time, calculator, web_fetch, *WIDGET_TOOLS)
-TOOLBOX: Mapping[str, Tool] = {tool.name: tool for tool in DEFAULT_TOOLS}
+# Tools that need a sandbox, and thus a machine that can run one.
+SANDBOX_TOOLS = (bash, python, *FILE_TOOLS)
+TOOLBOX: Mapping[str, Tool] = {tool.name: tool for tool in (*DEFAULT_TOOLS, *SANDBOX_TOOLS)}
+
+
+def available(names: Iterable[str]) -> tuple[Tool, ...]:
+    """Return the tools of these names, without those that are unknown or cannot run on this machine."""
+    tools = [TOOLBOX[name] for name in names if name in TOOLBOX]
+    if any(tool in SANDBOX_TOOLS for tool in tools) and probe.problem():
+        tools = [tool for tool in tools if tool not in SANDBOX_TOOLS]
+    return tuple(tools)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from agents.loop import Agent
 from agents.messages import Message
-from chat.agents_setup import registry
+from chat.agents_setup import registry, sandbox
 from chat.models import ApprovalRule, ChatMessage, Session
 from chat.projections.context import CONTEXT_FIELDS, context, system_prompt
 from chat.projections.requests import named
@@ -61,7 +61,7 @@ def load_context_rows(session: Session, *more: str) -> list[ChatMessage]:
 def build_session_agent(session: Session, rows: Sequence[ChatMessage]) -> Agent:
     """Build the agent for the next response. Raises agents.errors.AgentError if the model is not configured."""
     preset = replace(presets.own(session), system_prompt=system_prompt(rows, session.system_prompt))
-    agent = registry().build_agent(preset)
+    agent = replace(registry().build_agent(preset), sandbox=sandbox(session.pk))
     dialects.recall(agent.provider)
     return agent
 

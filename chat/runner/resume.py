@@ -123,6 +123,7 @@ def _open_tools(rows: Sequence[ChatMessage], mono: float) -> tuple[OpenTool, ...
             row.tool_name or "unknown",
             mono - _seconds_since(row.timestamp) if row.status == MessageStatus.RUNNING else None,
             waiting=row.status == MessageStatus.WAITING,
+            output=row.result if row.status == MessageStatus.RUNNING else "",
         )
         for row in rows
         if row.status in (MessageStatus.RUNNING, MessageStatus.PENDING, MessageStatus.WAITING)

@@ -22,6 +22,7 @@ from agents.events import (
     RoundLimitReached,
     StopReason,
     TextDelta,
+    ToolOutput,
     ToolReturned,
     ToolStarted,
     ToolWaiting,
@@ -85,6 +86,8 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
             return _response_done(state, reason, sanitize_usage(usage), now)
         case ToolStarted(call):
             return _tool_started(state, call, now)
+        case ToolOutput(call_id, text):
+            return _tool_output(state, call_id, clean(text))
         case ToolWaiting(call, kind):
             return _tool_waiting(state, call, kind, now)
         case ToolReturned(result):
@@ -282,6 +285,15 @@ def _tool_started(state: TurnState, call: ToolCall, now: Now) -> Reduced:
     return replace(state, tools=tools), [update, ReportStatus("tool_calling", tool.name)]
 
 
+def _tool_output(state: TurnState, call_id: str, text: str) -> Reduced:
+    """Show the end of a running tool's output, in place of what was shown before."""
+    tool = _tool(state, call_id)
+    if tool is None:
+        return state, []
+    tools = tuple(replace(tool, output=text) if each is tool else each for each in state.tools)
+    return replace(state, tools=tools), [UpdateMessage(tool.id, "message_updated", {"result": text})]
+
+
 def _tool_waiting(state: TurnState, call: ToolCall, kind: str, now: Now) -> Reduced:
     """Ask people. A turn that goes on while other calls still wait asks again, which changes nothing."""
     tool = _tool(state, call.id)
@@ -316,6 +328,11 @@ def _tool_ended(tool: OpenTool, status: str, content: str, is_error: bool, now: 
     return UpdateMessage(tool.id, "tool_exec_end", fields)
 
 
+def _after_output(tool: OpenTool, text: str) -> str:
+    """Keep what a tool has shown until it was interrupted (RUN-08)."""
+    return f"{tool.output.rstrip()}\n{text}" if tool.output.strip() else text
+
+
 def _note(state: TurnState, text: str, now: Now, shown: TranslatableText | None = None) -> InsertMessage:
     """Insert a note for the model. People see `shown` in its place if there is one."""
     fields = {"type": "text", "role": "system", "turn_id": state.turn_id, "mode": state.mode, "timestamp": now.wall}
@@ -348,7 +365,7 @@ def _settle(state: TurnState, now: Now) -> Reduced:
         measured = {"duration_ms": _ms(state.open.began, now), "first_token_latency_ms": state.first_token_ms}
         changes.append(_cut(state.open, **measured))
     for tool in state.tools:
-        result = NOT_ANSWERED if tool.waiting else TOOL_INTERRUPTED
+        result = NOT_ANSWERED if tool.waiting else _after_output(tool, TOOL_INTERRUPTED)
         changes.append(_tool_ended(tool, "interrupted", result, True, now))
     return replace(state, open=None, tools=(), texts=()), changes
 
@@ -421,4 +438,4 @@ def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) ->
 
 def _tool_lost(tool: OpenTool, now: Now) -> UpdateMessage:
     text = TOOL_NOT_BEGUN if tool.began is None else TOOL_LOST
-    return _tool_ended(replace(tool, began=None), "interrupted", text, True, now)
+    return _tool_ended(replace(tool, began=None), "interrupted", _after_output(tool, text), True, now)

@@ -63,13 +63,17 @@ class ResponseText:
 
 @dataclass(frozen=True, slots=True)
 class OpenTool:
-    """A tool call without a result; `began` is None until it runs. `waiting`: for people."""
+    """A tool call without a result; `began` is None until it runs. `waiting`: for people.
+
+    `output` is the end of what a running tool has reported so far.
+    """
 
     id: str
     call_id: str
     name: str
     began: float | None = None
     waiting: bool = False
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from agents.loop import Agent
 from agents.messages import Json, Message, Thinking
 from agents.providers.base import Request
 from agents.providers.forms import form_of, given_back
-from agents.toolbox import TOOLBOX
+from agents.toolbox import TOOLBOX, available
 from chat.agents_setup import registry
 from chat.models import ChatMessage, Session, attached_to
 from chat.projections.context import CONTEXT_FIELDS, prompt_row, system_prompt
@@ -101,7 +101,7 @@ def _compared(session: Session, past: RecordedRequest, then: _Then) -> Json:
     fresh = new_rows(before, past.now)
     fetch_attachments(fresh, with_text=True)
     system = system_prompt(before, session.system_prompt)
-    tools = [name for name in presets.own(session).tools if name in TOOLBOX]
+    tools = [tool.name for tool in available(presets.own(session).tools)]
     return {
         "fresh": [_drawn(block, then) for block in blocks(fresh)[:MOST_NEW]],
         "counts": _counts(past, len(fresh)),

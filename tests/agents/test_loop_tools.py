@@ -7,10 +7,13 @@ import threading
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from agents.events import ToolReturned, ToolStarted
+import pytest
+
+from agents import tool_round
+from agents.events import ToolOutput, ToolReturned, ToolStarted
 from agents.messages import ToolCall, ToolResult
-from agents.tool_round import run_tools
-from agents.tools import Tool, tool
+from agents.tool_round import LONGEST_OUTPUT, run_tools
+from agents.tools import NO_CONTEXT, Tool, ToolContext, tool
 
 
 def tools(*given: Tool) -> dict[str, Tool]:
@@ -92,7 +95,8 @@ async def test_tool_that_must_be_alone_waits_and_is_waited_for() -> None:
     assert told.index(("ToolStarted", "C")) > told.index(("ToolReturned", "b"))
 
 
-def _id(event: ToolStarted | ToolReturned) -> str:
+def _id(event: ToolStarted | ToolOutput | ToolReturned) -> str:
+    assert not isinstance(event, ToolOutput)
     return event.call.id if isinstance(event, ToolStarted) else event.result.call_id
 
 
@@ -134,7 +138,7 @@ async def test_consumer_that_takes_its_time_loses_no_result() -> None:
         """Answer."""
         return "ok"
 
-    events: AsyncGenerator[ToolStarted | ToolReturned, None]
+    events: AsyncGenerator[ToolStarted | ToolOutput | ToolReturned, None]
     async with aclosing(run_tools(tools(quick), [ToolCall(str(n), "quick", {}) for n in range(3)])) as events:
         told = []
         async for event in events:
@@ -142,3 +146,45 @@ async def test_consumer_that_takes_its_time_loses_no_result() -> None:
                 await asyncio.sleep(0)
             told.append(_id(event))
     assert told == ["0", "1", "2"] * 2
+
+
+async def test_output_is_reported_while_a_tool_runs() -> None:
+    """The first one at once, more of it in few events, and none after the result."""
+    more, end = asyncio.Event(), asyncio.Event()
+
+    @tool()
+    async def say(context: ToolContext = NO_CONTEXT) -> str:
+        """Say it."""
+        context.report("a")
+        await more.wait()
+        for _ in range(1_000):
+            context.report("b")
+        await end.wait()
+        context.report("never shown")
+        return "done"
+
+    async with aclosing(run_tools(tools(say), [ToolCall("1", "say", {})])) as events:
+        assert await anext(events) == ToolStarted(ToolCall("1", "say", {}))
+        assert await anext(events) == ToolOutput("1", "a")
+        more.set()
+        assert await anext(events) == ToolOutput("1", "a" + 1_000 * "b")
+        end.set()
+        assert [event async for event in events] == [ToolReturned(ToolResult("1", "done"))]
+
+
+async def test_output_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events have the end of the output: their work does not grow with it."""
+    monkeypatch.setattr(tool_round, "OUTPUT_INTERVAL", 0.0)
+
+    @tool()
+    async def flood(context: ToolContext = NO_CONTEXT) -> str:
+        """Flood."""
+        for number in range(100):
+            context.report(f"{number} " * 10_000)
+            await asyncio.sleep(0)
+        return "done"
+
+    async with aclosing(run_tools(tools(flood), [ToolCall("1", "flood", {})])) as events:
+        outputs = [event.text async for event in events if isinstance(event, ToolOutput)]
+    assert {len(text) for text in outputs} == {LONGEST_OUTPUT}
+    assert len(outputs) > 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
 
+from agents.approval import Rules
 from agents.errors import ConnectionLost, Overloaded, RequestRejected
 from agents.events import (
     AgentEvent,
@@ -29,7 +31,10 @@ from agents.providers.demo import provider as demo
 from agents.providers.demo import texts
 from agents.providers.demo.provider import DemoProvider
 from agents.providers.scripted import Pause
-from agents.toolbox import TOOLBOX
+from agents.sandbox.command import Sandbox
+from agents.toolbox import DEFAULT_TOOLS, TOOLBOX
+
+TOOLS = tuple(tool.name for tool in DEFAULT_TOOLS)
 
 
 def user(text: str) -> Message:
@@ -37,7 +42,7 @@ def user(text: str) -> Message:
 
 
 async def told(
-    *history: Message | str, tools: Sequence[str] = tuple(TOOLBOX), max_rounds: int = 25
+    *history: Message | str, tools: Sequence[str] = TOOLS, max_rounds: int = 25, sandbox: Sandbox | None = None
 ) -> list[AgentEvent]:
     messages = [user(one) if isinstance(one, str) else one for one in history]
     agent = Agent(
@@ -46,6 +51,8 @@ async def told(
         DemoProvider(tokens_per_second=0),
         tools=tuple(TOOLBOX[name] for name in tools),
         max_rounds=max_rounds,
+        sandbox=sandbox,
+        rules=Rules(allow=("bash",)),
     )
 
     async def sleep(seconds: float) -> None:
@@ -129,6 +136,16 @@ async def test_demo_calculates_what_it_is_asked() -> None:
     assert "`calculator(2 ** 64 / 3)`: 6148914691236517205.333333333" in await answer("calculate 2 ** 64 / 3")
     assert "(failed): Division by zero." in await answer("please calculate: 1/0")
     assert "`calculator(3 * 4)`: 12" in await answer("计算 3 * 4")
+
+
+async def test_demo_runs_a_command_if_it_may(tmp_path: Path) -> None:
+    """It shows the sandbox without a model."""
+    sandbox = Sandbox(tmp_path / "workspace")
+    events = await told("bash echo one; echo two", tools=["bash"], sandbox=sandbox)
+    assert ToolReturned(ToolResult("demo_1_1", "one\ntwo")) in events
+    said = [event.part.text for event in events if isinstance(event, PartDone) and isinstance(event.part, Text)]
+    assert "- `bash(echo one; echo two)`:\n\n```\none\ntwo\n```" in said[-1]
+    assert texts.NO_BASH in await answer("bash echo one")
 
 
 async def test_demo_call_ids_do_not_repeat_in_a_conversation() -> None:

@@ -8,6 +8,7 @@ import pytest
 from django.core.checks import run_checks
 from pytest_django import Settings
 
+from agents.sandbox import probe
 from chat import agents_setup
 
 
@@ -29,6 +30,24 @@ def test_bad_configuration_names_file_key_and_remedy(settings: Settings, tmp_pat
 
     assert str(file) in error.msg
     assert "providers.mine" in error.msg
+
+
+def test_agents_that_run_commands_need_a_sandbox(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one, Parley starts, and says which agents do without these tools."""
+    file = tmp_path / "parley.toml"
+    file.write_text('[agents.coder]\ntools = ["read_file"]\n[agents.other]\ntools = ["calculator"]\n')
+    settings.PARLEY_CONFIG = str(file)
+    agents_setup.reset()
+    assert found() == []
+
+    monkeypatch.setattr(probe, "problem", lambda: "bubblewrap is missing")
+    (warning,) = [message for message in run_checks() if message.id == "parley.W006"]
+
+    assert warning.msg == (
+        "Commands cannot run in a sandbox here: bubblewrap is missing. Agents do without these tools: coder."
+    )
 
 
 def test_unwritable_data_folder_is_an_error(settings: Settings, tmp_path: Path) -> None:

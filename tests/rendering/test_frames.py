@@ -283,13 +283,17 @@ def test_tool_card_is_folded_over_arguments_and_result() -> None:
     assert "terminal" not in html
 
 
-@pytest.mark.parametrize("name", ["bash", "shell", "execute", "run"])
-def test_terminal_tool_shows_its_output_once_finished(name: str) -> None:
-    """UI-10: the output as a terminal block under the card, once finished."""
+@pytest.mark.parametrize("name", ["bash", "python", "shell", "execute", "run"])
+def test_terminal_tool_shows_its_output(name: str) -> None:
+    """UI-10: the output as a terminal block under the card; while it runs, the last lines so far."""
     running = frames.message_html(tool(tool_name=name, arguments={"command": "ls -l"}, status="running"))
     done = frames.message_html(tool(tool_name=name, arguments={"command": "ls -l"}, result="a\x1b[1mb"))
     assert 'class="terminal"' not in running
     assert 'data-state="running"' in running
+    lines = "".join(f"Line {number}\n" for number in range(1, 101))
+    running = frames.message_html(tool(tool_name=name, result=lines, status="running"))
+    assert "<pre data-copy>\nLine 85\n" in running
+    assert "Line 100</pre>" in running
     assert '<span class="prompt">$</span> ls -l</pre><pre data-copy>\na<span class="bold">b</span></pre>' in done
 
 

@@ -17,6 +17,7 @@ from agents.events import (
     RetryScheduled,
     StopReason,
     TextDelta,
+    ToolOutput,
     ToolReturned,
     ToolStarted,
     TurnFailed,
@@ -25,7 +26,7 @@ from agents.events import (
 )
 from agents.messages import Text, Thinking, ToolCall, ToolResult
 from agents.providers.scripted import Stop
-from chat.projections.context import TOOL_NOT_BEGUN
+from chat.projections.context import TOOL_INTERRUPTED, TOOL_NOT_BEGUN
 from chat.runs.changes import CloseTurn, InsertMessage, RecordUsage, ReportCancelled, ReportStatus, UpdateMessage
 from chat.runs.reducer import EMPTY_ANSWER, RESUME_NOTE, reduce
 from chat.runs.turn_state import OpenText, OpenTool, ProcessLost, ResponseText, Stopped
@@ -96,6 +97,19 @@ def test_tool_row_has_the_time_at_which_its_tool_began() -> None:
     (row,) = (row for row in turn.ledger.rows.values() if row["type"] == "tool_group")
     assert row["timestamp"] == began.wall > called
     assert row["duration_ms"] == 1000
+
+
+def test_output_of_a_running_tool_is_shown_and_kept() -> None:
+    """UI-10, RUN-08: as far as it had come when the tool was interrupted; a result takes its place."""
+    first, second = calls(1)[0], ToolCall("c2", "double", {"n": 2})
+    turn = Turn().tell(STARTED, PartDone(first), PartDone(second), DONE, ToolStarted(first), ToolStarted(second))
+    turn.tell(ToolOutput(first.id, "1\n"), ToolOutput(first.id, "1\n2\0\n"), ToolOutput("gone", "x"))
+    one, other = turn.ledger.of(type="tool_group")
+    assert (one["status"], one["result"], other.get("result")) == ("running", "1\n2\ufffd\n", None)
+    turn.tell(Stopped())
+    one, other = turn.ledger.of(type="tool_group")
+    assert one["result"] == f"1\n2\ufffd\n{TOOL_INTERRUPTED}"
+    assert other["result"] == TOOL_INTERRUPTED
 
 
 def test_first_delta_names_model_and_time() -> None:

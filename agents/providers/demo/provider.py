@@ -151,14 +151,20 @@ def _plan(question: _Question) -> Reply:
     return _calls(question, [ToolCall(_call_id(question, 1), "plan_review", texts.PLAN)], texts.BEFORE_PLAN)
 
 
+def _bash(question: _Question) -> Reply:
+    command = question.rest or "for number in 1 2 3 4 5; do echo Line $number; sleep 1; done"
+    call = ToolCall(_call_id(question, 1), "bash", {"command": command})
+    return _calls(question, [call], texts.BEFORE_BASH, texts.NO_BASH)
+
+
 def _call_id(question: _Question, number: int) -> str:
     return f"demo_{len(question.request.messages)}_{number}"
 
 
-def _calls(question: _Question, calls: list[ToolCall], introduction: str) -> Reply:
+def _calls(question: _Question, calls: list[ToolCall], introduction: str, without_tools: str = texts.NO_TOOLS) -> Reply:
     available = {spec.name for spec in question.request.tools}
     usable = [call for call in calls if call.name in available]
-    return [introduction, *usable] if usable else [texts.NO_TOOLS]
+    return [introduction, *usable] if usable else [without_tools]
 
 
 def _error(question: _Question) -> Reply:
@@ -203,6 +209,7 @@ _COMMANDS: dict[str, Callable[[_Question], Reply]] = {
     "計算": _calculate,
     "ask": _ask,
     "plan": _plan,
+    "bash": _bash,
     "slow": _slow,
     "long": _say(texts.LONG),
     "error": _error,

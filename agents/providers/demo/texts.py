@@ -18,6 +18,7 @@ Try one of these:
 | `calculate 2 ** 64 / 3` | the calculator |
 | `ask` | questions that people answer: a form and a choice |
 | `plan` | a plan that people approve, change or reject |
+| `bash ls -la` | a command in the sandbox, if the agent has the tool `bash` |
 | `slow` | an answer that takes twenty seconds: stop it, or send another message while it runs |
 | `long` | an answer with many sections |
 | `error`, `error mid`, `error busy` | a rejected request, a lost connection, an overloaded provider |
@@ -165,6 +166,8 @@ PLAN = {
     "plan": "1. Copy the database\n2. Switch the address\n3. **Delete** the old server after a week",
 }
 NO_TOOLS = "This agent has no tools to call. Add `current_time` and `calculator` to it in the configuration."
+BEFORE_BASH = "I will run this command in the sandbox."
+NO_BASH = "This agent cannot run commands. Add `bash` to its tools in the configuration; docs/sandbox.md says how."
 TOOL_ANSWER = "Results of the tools:\n\n{results}\n"
 ROUND_LIMIT = "This turn has reached its limit of tool rounds, so I stop here. The results so far are above."
 
@@ -215,4 +218,6 @@ def result_line(call: ToolCall, result: ToolResult) -> str:
         return f"- **{asked}** {result.content}"
     arguments = ", ".join(str(value) for value in call.arguments.values())
     state = " (failed)" if result.is_error else ""
+    if "\n" in result.content:
+        return f"- `{call.name}({arguments})`{state}:\n\n```\n{result.content.replace('```', '` ` `')}\n```\n"
     return f"- `{call.name}({arguments})`{state}: {result.content}"

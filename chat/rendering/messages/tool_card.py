@@ -23,7 +23,19 @@ LINE = 120
 # The part of long arguments and results that is shown at first.
 FIRST_LINES = 200
 FIRST_CHARACTERS = 10_000
-_ICONS = {"web_fetch": "globe", "web_search": "globe", "calculator": "calculator", "current_time": "clock"}
+# The lines that a terminal shows of a command that is running.
+LAST_LINES = 16
+_ICONS = {
+    "web_fetch": "globe",
+    "web_search": "globe",
+    "calculator": "calculator",
+    "current_time": "clock",
+    "read_file": "file-text",
+    "write_file": "square-pen",
+    "edit_file": "square-pen",
+    "list_files": "list-checks",
+    "search_files": "search",
+}
 # The most informative argument: the first of these that is given.
 _TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
 _STATES = {
@@ -118,9 +130,16 @@ class ToolCard:
     def result(self) -> Output:
         return output(self.tool.result, in_colour=True)
 
+    @property
+    def has_screen(self) -> bool:
+        """Whether a terminal is shown: for a command that is over, or that has printed something."""
+        return self.is_terminal and (self.is_over or (self.state == "running" and bool(self.tool.result)))
+
     @cached_property
     def screen(self) -> terminal.Screen:
-        return terminal.screen(self.tool.result)
+        """The output. Of a running command its last lines, so that what is new needs no scrolling."""
+        result = self.tool.result
+        return terminal.screen(result if self.is_over else "\n".join(result.rstrip("\n").split("\n")[-LAST_LINES:]))
 
 
 def _telling(arguments: object) -> object:

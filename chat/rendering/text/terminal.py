@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 from chat.rendering.budget import LONGEST_STYLED
 
 # Tools whose cards show a terminal.
-TOOLS = frozenset({"bash", "shell", "execute", "run"})
+TOOLS = frozenset({"bash", "python", "shell", "execute", "run"})
 WHOLE_LINES = 500
 FIRST_LINES = 200
 

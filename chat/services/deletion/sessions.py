@@ -14,6 +14,8 @@ from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast, Coalesce, Length
 from django.utils import timezone
 
+from agents.sandbox.folder import remove_folder
+from chat import agents_setup
 from chat.access import people_in
 from chat.bus.events import AccessChanged
 from chat.errors import NoSuchSession
@@ -70,7 +72,7 @@ def erase_rows(session_id: str, counts: Counts | None = None, deadline: Deadline
     counts = Counts() if counts is None else counts
     deadline = deadline or Deadline()
     if not close(session_id):
-        attachments.delete_folder(session_id)  # a crash may have left the folder
+        _delete_folders(session_id)  # a crash may have left them
         return True
     pacer = Pacer()
     for kind, rows in _parts(session_id):
@@ -81,7 +83,7 @@ def erase_rows(session_id: str, counts: Counts | None = None, deadline: Deadline
             counts[kind] += len(names)
             pacer.pause()
     _delete_session(session_id)
-    attachments.delete_folder(session_id)
+    _delete_folders(session_id)
     counts["sessions"] += 1
     return True
 
@@ -132,6 +134,11 @@ def _files_of(model: type[Any], names: list[Any]) -> list[str]:
         return []
     column = "pk__in" if model is Attachment else "message__in"
     return list(Attachment.objects.filter(**{column: names}).values_list("file", flat=True))
+
+
+def _delete_folders(session_id: str) -> None:
+    attachments.delete_folder(session_id)
+    remove_folder(agents_setup.sandbox(session_id).workspace)
 
 
 @transaction.atomic

@@ -1,0 +1,159 @@
+"""The argument list that runs a command in a sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+# Paths in the sandbox.
+WORKSPACE = "/workspace"
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+# All variables that a command gets. bubblewrap itself has no others either: /proc/1/environ shows them.
+ENVIRONMENT: Mapping[str, str] = {
+    "HOME": WORKSPACE,
+    "LANG": "C.UTF-8",
+    "LOGNAME": "user",
+    "PATH": PATH,
+    "PYTHONUNBUFFERED": "1",
+    "SHELL": "/bin/bash",
+    "TERM": "xterm-256color",
+    "USER": "user",
+}
+USER_ID = 1000
+USERS = f"user:x:{USER_ID}:{USER_ID}::{WORKSPACE}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n".encode()
+GROUPS = f"user:x:{USER_ID}:\nnogroup:x:65534:\n".encode()
+
+# The account that runs commands of a Parley that runs as root: the kernel exempts root from the limit of processes, and
+# trusts it with more than a sandbox needs.
+UNPRIVILEGED_ID = 65534
+# That account cannot enter Parley's folders, so root mounts the workspace here, seen by this command alone.
+MOUNT_POINT = "/mnt"
+_MOUNT_AND_RUN = f'mount --no-mtab --bind "$1" {MOUNT_POINT} && shift && exec "$@"'
+
+SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+# What programs need of /etc: no passwords, keys, names of users or services of this machine.
+CONFIGURATION = (
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/crypto-policies",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/pki/tls/certs",
+    "/etc/protocols",
+    "/etc/services",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+)
+NETWORK_CONFIGURATION = ("/etc/hosts", "/etc/resolv.conf")
+MB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one command may use.
+
+    `memory_mb` bounds the private memory of each process and, as it is measured, that of all. `workspace_mb` and
+    `workspace_files` bound the folder, as it is measured; `file_mb` each file. `temporary_mb` is the size of /tmp.
+    """
+
+    memory_mb: int = 2048
+    processes: int = 128
+    cpu_seconds: int = 600
+    open_files: int = 1024
+    file_mb: int = 512
+    workspace_mb: int = 1024
+    workspace_files: int = 100_000
+    temporary_mb: int = 256
+    output_bytes: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """Where a session's commands run. `hidden` are folders of the host that no command may read, wherever they are."""
+
+    workspace: Path
+    network: bool = False
+    hidden: tuple[Path, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """The host's parts that a sandbox shows read-only: folders and files, and links as (path, target)."""
+
+    paths: tuple[str, ...]
+    links: tuple[tuple[str, str], ...] = ()
+    is_root: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptors:
+    """Open files that bubblewrap inherits: texts of /etc/passwd and /etc/group, and a pipe for its reports."""
+
+    users: int
+    groups: int
+    status: int
+
+
+def sandboxed(command: Sequence[str], sandbox: Sandbox, system: System, files: Descriptors) -> list[str]:
+    """Return the arguments that run `command` in `sandbox`. Pure."""
+    folder = MOUNT_POINT if system.is_root else str(sandbox.workspace)
+    arguments = [
+        *(_as_unprivileged(sandbox.workspace) if system.is_root else ()),
+        *("bwrap", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"),
+        *("--unshare-user", "--disable-userns", "--uid", str(USER_ID), "--gid", str(USER_ID)),
+        *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+        *(() if sandbox.network else ("--unshare-net",)),
+        *("--json-status-fd", str(files.status)),
+    ]
+    for path in system.paths:
+        if sandbox.network or path not in NETWORK_CONFIGURATION:
+            arguments += ["--ro-bind", path, path]
+    for path, target in system.links:
+        arguments += ["--symlink", target, path]
+    for path in _hidden(sandbox.hidden, system.paths):
+        arguments += ["--tmpfs", path, "--remount-ro", path]
+    arguments += ["--ro-bind-data", str(files.users), "/etc/passwd", "--ro-bind-data", str(files.groups), "/etc/group"]
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    for path in ("/tmp", "/dev/shm"):  # noqa: S108  # the sandbox's own
+        arguments += ["--perms", "1777", "--size", str(sandbox.limits.temporary_mb * MB), "--tmpfs", path]
+    arguments += ["--dir", "/run", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108  # likewise
+    arguments += ["--bind", folder, WORKSPACE, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORKSPACE]
+    return [*arguments, "--", *limited(command, sandbox.limits)]
+
+
+def limited(command: Sequence[str], limits: Limits) -> list[str]:
+    """Return the arguments that run a command within the kernel's limits for each process.
+
+    They are set inside, where the number of processes counts those of the sandbox alone. When memory runs short, the
+    kernel ends these processes first.
+    """
+    of_process = {
+        "nproc": limits.processes,
+        "data": limits.memory_mb * MB,
+        "fsize": limits.file_mb * MB,
+        "cpu": limits.cpu_seconds,
+        "nofile": limits.open_files,
+        "core": 0,
+    }
+    settings = [f"--{name}={value}" for name, value in of_process.items()]
+    # A write beyond the size of files fails, instead of ending the program by a signal.
+    wrappers = ["choom", "-n", "1000", "--", "nice", "-n", "5", "env", "--ignore-signal=XFSZ"]
+    return [*wrappers, "prlimit", *settings, "--", *command]
+
+
+def _as_unprivileged(workspace: Path) -> list[str]:
+    account = [f"--reuid={UNPRIVILEGED_ID}", f"--regid={UNPRIVILEGED_ID}", "--clear-groups"]
+    return ["unshare", "--mount", "--", "sh", "-c", _MOUNT_AND_RUN, "sh", str(workspace), "setpriv", *account, "--"]
+
+
+def _hidden(folders: Iterable[Path], shown: Sequence[str]) -> list[str]:
+    """Return the folders that are in one that is shown, outer ones first."""
+    return sorted({str(folder) for folder in folders if any(PurePosixPath(folder).is_relative_to(it) for it in shown)})

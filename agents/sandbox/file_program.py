@@ -1,0 +1,214 @@
+"""The program that works on files of a workspace. It runs in the sandbox, by any Python from 3.8 on.
+
+It reads a request, {"do": action, ...}, as JSON from its input and prints {"text": ...} or {"error": ...}.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterator
+
+ROOT = "/workspace"
+OUTPUTS = ".parley"
+# Characters of one answer, and of one line in it.
+LONGEST = 50_000
+LONGEST_LINE = 2_000
+LONGEST_MATCH = 500
+MOST_FILES = 1_000
+MOST_MATCHES = 200
+# Larger files, in bytes, are not searched.
+LARGEST_SEARCHED = 5_000_000
+SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
+
+
+class Refused(Exception):
+    """What the model can correct; the text is for it."""
+
+
+def read(path: str, offset: int, limit: int) -> str:
+    """Return lines, and a note how to read on if more follow."""
+    lines = _bytes_of(path).decode(errors="replace").replace("\0", "\ufffd").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    if offset > max(1, len(lines)):
+        raise Refused(f"{path} has {len(lines)} lines.")
+    taken: list[str] = []
+    size = 0
+    for line in lines[offset - 1 : offset - 1 + limit]:
+        shown = line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} [cut: {len(line)} characters]"
+        size += len(shown) + 1
+        if size > LONGEST:
+            break
+        taken.append(shown)
+    end = offset - 1 + len(taken)
+    if end < len(lines):
+        taken.append(f"\n[Lines {offset} to {end} of {len(lines)}. Read on with offset={end + 1}.]")
+    return "\n".join(taken)
+
+
+def write(path: str, content: str) -> str:
+    found = _place(path)
+    os.makedirs(os.path.dirname(found), exist_ok=True)
+    _put(found, content)
+    return f"Wrote {_name(found)}: {len(content.splitlines())} lines."
+
+
+def edit(path: str, old: str, new: str) -> str:
+    text = _text_of(path)
+    count = text.count(old) if old else 0
+    if count == 0:
+        raise Refused(f"The text to replace is not in {path}. Read the file and copy the text exactly as it is.")
+    if count > 1:
+        raise Refused(f"The text to replace is in {path} {count} times. Include more of the text around it.")
+    found = _place(path)
+    _put(found, text.replace(old, new))
+    line = text[: text.index(old)].count("\n") + 1
+    return f"Changed {_name(found)} at line {line}."
+
+
+def list_files(path: str, glob: str) -> str:
+    found = _place(path)
+    if not os.path.isdir(found):
+        raise Refused(f"{path} is not a folder.")
+    lines: list[str] = []
+    for entry in _entries(found):
+        if glob and not any(fnmatch.fnmatch(name, glob) for name in (entry.name, os.path.relpath(entry.path, found))):
+            continue
+        if len(lines) == MOST_FILES:
+            lines.append("[There are more. Give a folder or a pattern.]")
+            break
+        lines.append(_described(entry))
+    return "\n".join(lines) or "[No files.]"
+
+
+def search(pattern: str, path: str) -> str:
+    try:
+        expression = re.compile(pattern)
+    except re.error as error:
+        raise Refused(f"The pattern is not a regular expression: {error}.") from error
+    found = _place(path)
+    files = (entry.path for entry in _entries(found) if _is_searched(entry)) if os.path.isdir(found) else [found]
+    lines: list[str] = []
+    for file in files:
+        for number, line in _matches(expression, file):
+            if len(lines) == MOST_MATCHES:
+                return "\n".join([*lines, "[There are more. Search in a folder or file, or for less.]"])
+            lines.append(f"{_name(file)}:{number}: {line[:LONGEST_MATCH]}")
+    return "\n".join(lines) or "[No matches.]"
+
+
+def save(content: str) -> str:
+    """Write a long output to a new file and return its path."""
+    folder = _place(OUTPUTS)
+    os.makedirs(folder, exist_ok=True)
+    number = 1
+    while True:
+        path = os.path.join(folder, f"output-{number}.txt")
+        try:
+            with open(path, "x", encoding="utf-8", newline="") as file:
+                file.write(content)
+            return _name(path)
+        except FileExistsError:
+            number += 1
+
+
+def _place(path: str) -> str:
+    """Return the real path of a name that the model gave. Raises Refused if that is outside the workspace."""
+    found = os.path.realpath(os.path.join(ROOT, path))
+    if found != ROOT and not found.startswith(f"{ROOT}/"):
+        raise Refused(f"{path} is outside the workspace. Give a path relative to it.")
+    return found
+
+
+def _name(path: str) -> str:
+    return os.path.relpath(path, ROOT)
+
+
+def _bytes_of(path: str) -> bytes:
+    found = _place(path)
+    if not stat.S_ISREG(os.stat(found).st_mode):
+        raise Refused(f"{path} is not a file.")
+    with open(found, "rb") as file:
+        return file.read()
+
+
+def _text_of(path: str) -> str:
+    try:
+        return _bytes_of(path).decode()
+    except UnicodeDecodeError:
+        raise Refused(f"{path} is not a text file.") from None
+
+
+def _put(path: str, text: str) -> None:
+    """Write a file in one step: a full disk leaves the one before."""
+    draft = f"{path}.parley-draft"
+    with open(draft, "w", encoding="utf-8", errors="replace", newline="") as file:
+        file.write(text)
+    if os.path.exists(path):
+        os.chmod(draft, stat.S_IMODE(os.stat(path).st_mode))
+    os.replace(draft, path)
+
+
+def _entries(path: str) -> Iterator[os.DirEntry[str]]:
+    """Yield a folder's entries and those in its folders, in order. Links to folders are not followed."""
+    with os.scandir(path) as found:
+        inside = sorted(found, key=lambda entry: entry.name)
+    for entry in inside:
+        yield entry
+        if entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED:
+            try:
+                yield from _entries(entry.path)
+            except PermissionError:
+                continue
+
+
+def _described(entry: os.DirEntry[str]) -> str:
+    name = _name(entry.path)
+    if entry.is_symlink():
+        return f"{name} -> {os.readlink(entry.path)}"
+    return f"{name}/" if entry.is_dir() else f"{name} ({entry.stat().st_size} bytes)"
+
+
+def _is_searched(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size <= LARGEST_SEARCHED
+
+
+def _matches(expression: re.Pattern[str], path: str) -> Iterator[tuple[int, str]]:
+    try:
+        data = _bytes_of(path)
+    except PermissionError:
+        return
+    if b"\0" not in data:
+        for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
+            if expression.search(line):
+                yield number, line
+
+
+ACTIONS: dict[str, Callable[..., str]] = {
+    "read": read,
+    "write": write,
+    "edit": edit,
+    "list": list_files,
+    "search": search,
+    "save": save,
+}
+
+
+def main() -> None:
+    request = json.loads(sys.stdin.buffer.read())
+    try:
+        answer = {"text": ACTIONS[request.pop("do")](**request)}
+    except Refused as error:
+        answer = {"error": str(error)}
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: a path with a NUL character
+        answer = {"error": f"{getattr(error, 'strerror', None) or error}: {getattr(error, 'filename', None) or ''}"}
+    sys.stdout.buffer.write(json.dumps(answer).encode())
+
+
+if __name__ == "__main__":
+    main()

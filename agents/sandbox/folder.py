@@ -1,0 +1,38 @@
+"""Make and remove the folder of a sandbox."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+from pathlib import Path
+
+from agents.sandbox.command import UNPRIVILEGED_ID
+
+logger = logging.getLogger(__name__)
+
+OWNER_ONLY = 0o700
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder if it is missing, private to the account that runs the commands. Blocks; raises OSError."""
+    if folder.is_dir():
+        return
+    folder.parent.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
+    folder.mkdir(mode=OWNER_ONLY, exist_ok=True)
+    if os.geteuid() == 0:
+        os.chown(folder, UNPRIVILEGED_ID, UNPRIVILEGED_ID)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove the folder with everything in it, if it exists. Blocks. What cannot be removed is logged.
+
+    `rm` follows no links and knows no limit of depth, which `shutil.rmtree` does before Python 3.13.
+    """
+    if not folder.is_dir():
+        return
+    for command in (["rm", "-rf", "--"], ["chmod", "-R", "u+rwX", "--"], ["rm", "-rf", "--"]):
+        subprocess.run([*command, str(folder)], stderr=subprocess.DEVNULL, check=False)  # noqa: S603  # our own path
+        if not folder.exists():
+            return
+    logger.warning("The workspace %s could not be removed", folder)

@@ -1,0 +1,259 @@
+"""Run a command in a sandbox: its output as it comes, and how it ended. No process of it survives the run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from agents.sandbox.command import (
+    CONFIGURATION,
+    ENVIRONMENT,
+    GROUPS,
+    MB,
+    NETWORK_CONFIGURATION,
+    SYSTEM_FOLDERS,
+    USERS,
+    Descriptors,
+    Sandbox,
+    System,
+    sandboxed,
+)
+from agents.sandbox.folder import make_folder
+from agents.sandbox.usage import folder_usage, memory_of
+from agents.threads import in_thread
+
+logger = logging.getLogger(__name__)
+
+Reason = Literal["exit", "time", "output", "memory", "disk", "failed"]
+
+READ_SIZE = 1 << 16
+WATCH_SECONDS = 0.25
+# The folder is measured every so many rounds.
+ROUNDS_PER_FOLDER = 4
+# How long the kernel may take to end all processes of a command.
+END_SECONDS = 10.0
+# Commands end before the disk is full, whatever it is that fills it.
+MIN_FREE_MB = 200
+MIN_FREE_FILES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended: by itself with an exit code, over a limit, or without having started (`failed`)."""
+
+    reason: Reason
+    code: int | None = None
+
+
+async def run(
+    command: Sequence[str], sandbox: Sandbox, *, seconds: float, stdin: bytes = b""
+) -> AsyncGenerator[bytes | Ended, None]:
+    """Run a command; yield its output as it comes, errors included, and Ended as the last value.
+
+    The workspace is made if it is missing. A command that ends, takes too long or is over a limit ends with all
+    processes that it started; so does one whose consumer closes the generator or is cancelled. Raises OSError if the
+    workspace cannot be made. Use it within `contextlib.aclosing`.
+    """
+    sandbox, full = await in_thread(_prepared, sandbox)
+    started = await _start(command, sandbox, full, stdin)
+    timer = asyncio.get_running_loop().call_later(seconds, started.kill, "time")
+    watcher = asyncio.create_task(started.watch(), name="watch a sandbox")
+    room = sandbox.limits.output_bytes
+    try:
+        while chunk := await started.output.read(READ_SIZE):
+            if room > 0:
+                yield chunk[:room]
+            room -= len(chunk)
+            if room < 0:
+                started.kill("output")
+        await started.exited()  # it may have closed its output before
+        await started.wait()
+        yield started.ended()
+    finally:
+        timer.cancel()
+        watcher.cancel()
+        started.kill("failed")
+        await started.wait()
+        started.close()
+
+
+async def _start(command: Sequence[str], sandbox: Sandbox, full: bool, stdin: bytes) -> _Command:
+    with ExitStack() as inherited:
+        reports, status = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        inherited.callback(os.close, status)
+        with ExitStack() as on_error:
+            on_error.callback(os.close, reports)
+            users, groups, given = (_text_file(inherited, text) for text in (USERS, GROUPS, stdin))
+            # A session of its own: Ctrl+C is for the server.
+            process = await asyncio.create_subprocess_exec(
+                *sandboxed(command, sandbox, system(), Descriptors(users, groups, status)),
+                stdin=given,
+                stdout=PIPE,
+                stderr=STDOUT,
+                cwd="/",
+                env=dict(ENVIRONMENT),
+                pass_fds=(users, groups, status),
+                start_new_session=True,
+                umask=0o022,  # what programs expect; the workspace itself is private
+            )
+            on_error.pop_all()
+    return _Command(process, reports, sandbox, full)
+
+
+class _Command:
+    """A running command, whose processes all end with `kill`. Use it on the event loop."""
+
+    def __init__(self, process: Process, reports: int, sandbox: Sandbox, full: bool) -> None:
+        self.output: asyncio.StreamReader = process.stdout or asyncio.StreamReader()
+        self._process = process
+        self._sandbox = sandbox
+        self._is_full = full
+        self._loop = asyncio.get_running_loop()
+        self._killed: Reason | None = None
+        # The pipe with bubblewrap's reports, and what it has reported so far.
+        self._reports = reports
+        self._reported = b""
+        # The first process of the sandbox. The kernel kills all others with it, and reports its end after theirs.
+        self._first_pid = 0
+        self._first: int | None = None
+        self._loop.add_reader(reports, self._read_reports)
+
+    def kill(self, reason: Reason) -> None:
+        """End the command with all processes that it started. The first reason counts; after its end there is none."""
+        self._read_reports()
+        if self._process.returncode is None:
+            self._killed = self._killed or reason
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        if self._first is not None:
+            # It ends with bubblewrap by itself, unless the command has changed it by ptrace.
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._first, signal.SIGKILL)
+
+    async def exited(self) -> None:
+        await self._process.wait()
+
+    async def wait(self) -> None:
+        """Wait until a command that has ended or was killed is dead with all processes that it started."""
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                while await self.output.read(READ_SIZE):
+                    pass
+                await self._process.wait()
+                self._read_reports()
+                if self._first is not None:
+                    await _readable(self._first)
+        except TimeoutError:
+            logger.warning("A command in a sandbox does not end")
+
+    def ended(self) -> Ended:
+        """Return how the command ended."""
+        code = _report(self._reported, "exit-code")
+        return Ended(self._killed or "failed") if code is None else Ended("exit", code)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._reports)
+        os.close(self._reports)
+        if self._first is not None:
+            os.close(self._first)
+
+    async def watch(self) -> None:
+        """Measure what the kernel does not limit, until cancelled; kill the command if it is too much."""
+        rounds = 0
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            rounds += 1
+            try:
+                reason = await in_thread(self._excess, rounds % ROUNDS_PER_FOLDER == 0)
+            except Exception:
+                logger.exception("A sandbox cannot be measured; its command is ended")
+                reason = "failed"
+            if reason is not None:
+                self.kill(reason)
+
+    def _excess(self, with_folder: bool) -> Reason | None:
+        if self._first_pid and memory_of(self._first_pid) > self._sandbox.limits.memory_mb * MB:
+            return "memory"
+        if not with_folder:
+            return None
+        disk = os.statvfs(self._sandbox.workspace)
+        if disk.f_bavail * disk.f_frsize < MIN_FREE_MB * MB or (disk.f_files > 0 and disk.f_favail < MIN_FREE_FILES):
+            return "disk"
+        # In a full workspace nothing can be written, but the command may be the one that makes room.
+        return "disk" if not self._is_full and is_full(self._sandbox) else None
+
+    def _read_reports(self) -> None:
+        """Read bubblewrap's reports: the sandbox's first process, and at the end the exit code."""
+        with suppress(BlockingIOError):
+            report = os.read(self._reports, READ_SIZE)
+            self._reported += report
+            if not report:  # bubblewrap has ended
+                self._loop.remove_reader(self._reports)
+        pid = _report(self._reported, "child-pid")
+        if pid is not None and not self._first_pid:
+            self._first_pid = pid
+            with suppress(OSError):  # it has ended
+                self._first = os.pidfd_open(pid)
+
+
+@cache
+def system() -> System:
+    """Find what a sandbox shows of this machine."""
+    links = {path: os.readlink(path) for path in SYSTEM_FOLDERS if os.path.islink(path)}
+    paths = [*SYSTEM_FOLDERS, *CONFIGURATION, *NETWORK_CONFIGURATION]
+    shown = tuple(path for path in paths if path not in links and Path(path).exists())
+    return System(shown, tuple(links.items()), is_root=os.geteuid() == 0)
+
+
+def _prepared(sandbox: Sandbox) -> tuple[Sandbox, bool]:
+    """Make the workspace and return whether it is full. In one that is, files can be deleted, but not written."""
+    make_folder(sandbox.workspace)
+    full = is_full(sandbox)
+    limits = replace(sandbox.limits, file_mb=0) if full else sandbox.limits
+    return replace(sandbox, limits=limits, hidden=tuple(filter(Path.is_dir, sandbox.hidden))), full
+
+
+def is_full(sandbox: Sandbox) -> bool:
+    """Return whether the workspace holds more than it may. Blocks."""
+    most_bytes, most_entries = sandbox.limits.workspace_mb * MB, sandbox.limits.workspace_files
+    usage = folder_usage(sandbox.workspace, most_bytes=most_bytes, most_entries=most_entries)
+    return usage.size > most_bytes or usage.entries > most_entries
+
+
+def _text_file(files: ExitStack, text: bytes) -> int:
+    """Return a descriptor from which a text can be read."""
+    descriptor = os.memfd_create("parley")
+    files.callback(os.close, descriptor)
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(text)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _report(reports: bytes, name: str) -> int | None:
+    for line in reports.splitlines():
+        with suppress(ValueError):
+            value = json.loads(line).get(name)
+            if isinstance(value, int):
+                return value
+    return None
+
+
+async def _readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)

@@ -1,0 +1,73 @@
+"""What a sandbox uses: the size of its folder, and the memory of its processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+# A path that is nested deeper is not followed: the folder counts as too large.
+MAX_DEPTH = 200
+BLOCK = 512
+_MEMORY = re.compile(r"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderUsage:
+    """Bytes on disk and entries. Both are at least as large as the limits if measuring stopped early."""
+
+    size: int
+    entries: int
+
+
+def folder_usage(folder: Path, *, most_bytes: int, most_entries: int) -> FolderUsage:
+    """Measure a folder without following links, until it is over a limit. Blocks.
+
+    A folder that cannot be read or is nested too deeply counts as over the limits.
+    """
+    size = entries = 0
+    folders = [(str(folder), 0)]
+    while folders and size <= most_bytes and entries <= most_entries:
+        path, depth = folders.pop()
+        try:
+            for entry in _entries(path):
+                entries += 1
+                with suppress(FileNotFoundError):
+                    found = entry.stat(follow_symlinks=False)
+                    size += found.st_blocks * BLOCK
+                    if stat.S_ISDIR(found.st_mode):
+                        folders.append((entry.path, depth + 1))
+                if entries > most_entries or size > most_bytes:
+                    break
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            return FolderUsage(most_bytes + 1, most_entries + 1)
+        if depth > MAX_DEPTH:
+            return FolderUsage(most_bytes + 1, most_entries + 1)
+    return FolderUsage(size, entries)
+
+
+def _entries(path: str) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(path) as entries:
+        yield from entries
+
+
+def memory_of(pid: int) -> int:
+    """Return the bytes of memory that a process and its descendants use, without files. Blocks for milliseconds.
+
+    Memory that processes share counts for each of them.
+    """
+    total, pids = 0, [pid]
+    while pids:
+        process = Path("/proc") / str(pids.pop())
+        with suppress(OSError):  # it has ended
+            total += sum(map(int, _MEMORY.findall((process / "status").read_text())))
+            for task in (process / "task").iterdir():
+                with suppress(OSError):
+                    pids.extend(map(int, (task / "children").read_text().split()))
+    return total * 1024

@@ -1,0 +1,105 @@
+"""Commands and programs of the model, run in the session's sandbox."""
+
+from __future__ import annotations
+
+from codecs import getincrementaldecoder
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Annotated
+
+from pydantic import Field
+
+from agents.errors import ToolError
+from agents.sandbox.command import Sandbox
+from agents.sandbox.files import SECONDS as SAVE_SECONDS
+from agents.sandbox.files import work_on_files
+from agents.sandbox.process import Ended, run
+from agents.toolbox.workspace_files import sandbox_of
+from agents.tools import NO_CONTEXT, ToolContext, tool
+
+LONGEST_SECONDS = 600
+# One argument of a program has at most 128 KB, and a character up to four bytes.
+LONGEST_COMMAND = 30_000
+# Longer output, in bytes, goes to a file. The model gets this many characters of its beginning and of its end.
+LONGEST_OUTPUT = 50_000
+PREVIEW = 8_000
+Timeout = Annotated[int, Field(ge=1, le=LONGEST_SECONDS, description="Seconds after which it is stopped")]
+TIME_LIMIT = LONGEST_SECONDS + SAVE_SECONDS + 60
+
+
+@tool(time_limit=TIME_LIMIT, parallel=False, approval=True, foreign=True)
+async def bash(
+    command: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND, description="Command line for Bash")],
+    timeout: Timeout = 120,
+    context: ToolContext = NO_CONTEXT,
+) -> str:
+    """Run a Bash command and return what it prints.
+
+    It runs in the workspace, a folder that keeps its files between calls. Everything else is read-only, /tmp is new in
+    each call, and processes left in the background end with the command. There may be no network.
+    """
+    return await _run(("bash", "-c", command), context, timeout)
+
+
+@tool(time_limit=TIME_LIMIT, parallel=False, approval=True, foreign=True)
+async def python(
+    code: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND, description="Python program")],
+    timeout: Timeout = 120,
+    context: ToolContext = NO_CONTEXT,
+) -> str:
+    """Run a Python program and return what it prints.
+
+    It runs in the workspace, a folder that keeps its files between calls; variables are not kept. Print what you want
+    to know. There may be no network.
+    """
+    return await _run(("python3", "-c", code), context, timeout)
+
+
+async def _run(command: Sequence[str], context: ToolContext, seconds: int) -> str:
+    sandbox = sandbox_of(context)
+    output, ended = bytearray(), Ended("failed")
+    decoder = getincrementaldecoder("utf-8")(errors="replace")
+    try:
+        async with aclosing(run(command, sandbox, seconds=seconds)) as events:
+            async for event in events:
+                if isinstance(event, Ended):
+                    ended = event
+                else:
+                    output += event
+                    context.report(decoder.decode(event))
+    except OSError as error:
+        raise ToolError(f"The sandbox is not available: {error.strerror}.") from error
+    text = output.decode(errors="replace")
+    if len(output) > LONGEST_OUTPUT and len(text) > 2 * PREVIEW:
+        text = await _saved(text, sandbox)
+    notes = [text.rstrip("\n"), note(ended, seconds, sandbox)]
+    return "\n".join(filter(None, notes)) or "[No output.]"
+
+
+def note(ended: Ended, seconds: int, sandbox: Sandbox) -> str:
+    """Say how a command ended, unless all went well."""
+    limits = sandbox.limits
+    match ended.reason:
+        case "exit":
+            return f"[Exit code {ended.code}]" if ended.code else ""
+        case "time":
+            return f"[Stopped after {seconds} seconds.]"
+        case "output":
+            return f"[Stopped: it printed more than {limits.output_bytes // 1_000_000} MB.]"
+        case "memory":
+            return f"[Stopped: it used more than {limits.memory_mb} MB of memory.]"
+        case "disk":
+            return f"[Stopped: the workspace takes more than {limits.workspace_mb} MB or too many files. Delete some.]"
+        case "failed":
+            return "[The command could not be run.]"
+
+
+async def _saved(text: str, sandbox: Sandbox) -> str:
+    """Save a long output to a file, and return its beginning and end with the way to read on."""
+    try:
+        path = await work_on_files(sandbox, "save", content=text)
+        rest = f"The whole output is in {path}: read it with read_file, or with bash (sed -n 1,200p {path})."
+    except ToolError as error:
+        rest = f"The whole output could not be saved. {error}"
+    left_out = len(text) - 2 * PREVIEW
+    return f"{text[:PREVIEW]}\n[{left_out:,} of {len(text):,} characters left out. {rest}]\n{text[-PREVIEW:]}"

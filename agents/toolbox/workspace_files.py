@@ -1,0 +1,77 @@
+"""Files of the session's workspace: read, write, list, search and edit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from agents.errors import ToolError
+from agents.sandbox.command import Sandbox
+from agents.sandbox.files import SECONDS, work_on_files
+from agents.tools import NO_CONTEXT, ToolContext, tool
+
+TIME_LIMIT = SECONDS + 30
+Path = Annotated[str, Field(max_length=4096, description="Path in the workspace, such as src/main.py")]
+
+
+def sandbox_of(context: ToolContext) -> Sandbox:
+    """Return the session's sandbox. Raises ToolError if there is none."""
+    if context.sandbox is None:
+        raise ToolError("There is no workspace here.")
+    return context.sandbox
+
+
+@tool(time_limit=TIME_LIMIT, foreign=True)
+async def read_file(
+    path: Path,
+    offset: Annotated[int, Field(ge=1, description="Line to start at")] = 1,
+    limit: Annotated[int, Field(ge=1, description="How many lines")] = 2000,
+    context: ToolContext = NO_CONTEXT,
+) -> str:
+    """Read a text file of the workspace. A long file says how to read on."""
+    return await work_on_files(sandbox_of(context), "read", path=path, offset=offset, limit=limit)
+
+
+@tool(time_limit=TIME_LIMIT, parallel=False)
+async def write_file(
+    path: Path,
+    content: Annotated[str, Field(max_length=5_000_000, description="The whole text of the file")],
+    context: ToolContext = NO_CONTEXT,
+) -> str:
+    """Write a text file to the workspace. Missing folders are made; a file of this name is replaced."""
+    return await work_on_files(sandbox_of(context), "write", path=path, content=content)
+
+
+@tool(time_limit=TIME_LIMIT, foreign=True)
+async def list_files(
+    path: Path = ".",
+    glob: Annotated[str, Field(max_length=500, description="Pattern of names or paths, such as *.py")] = "",
+    context: ToolContext = NO_CONTEXT,
+) -> str:
+    """List the files and folders below a folder of the workspace."""
+    return await work_on_files(sandbox_of(context), "list", path=path, glob=glob)
+
+
+@tool(time_limit=TIME_LIMIT, foreign=True)
+async def search_files(
+    pattern: Annotated[str, Field(min_length=1, max_length=2_000, description="Python regular expression")],
+    path: Path = ".",
+    context: ToolContext = NO_CONTEXT,
+) -> str:
+    """Find lines that match a pattern in the text files of the workspace, with file and line number."""
+    return await work_on_files(sandbox_of(context), "search", pattern=pattern, path=path)
+
+
+@tool(time_limit=TIME_LIMIT, parallel=False)
+async def edit_file(
+    path: Path,
+    old: Annotated[str, Field(min_length=1, description="Text to replace, exactly as in the file; it must occur once")],
+    new: Annotated[str, Field(description="Text to put in its place")],
+    context: ToolContext = NO_CONTEXT,
+) -> str:
+    """Replace a piece of text in a file of the workspace."""
+    return await work_on_files(sandbox_of(context), "edit", path=path, old=old, new=new)
+
+
+FILE_TOOLS = (read_file, write_file, list_files, search_files, edit_file)

@@ -1,0 +1,26 @@
+"""docs/sandbox.md is right when it is followed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from agents.config_file import read_config
+from agents.sandbox.command import ENVIRONMENT
+from agents.toolbox import SANDBOX_TOOLS, TOOLBOX
+
+TEXT = (Path(__file__).resolve().parents[2] / "docs/sandbox.md").read_text()
+
+
+def test_the_configuration_gives_an_agent_all_tools(tmp_path: Path) -> None:
+    examples = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    file = tmp_path / "parley.toml"
+    file.write_text("".join(examples))
+    agent = read_config(file, {}).agents["coder"]
+    assert {tool.name for tool in SANDBOX_TOOLS} < set(agent.tools) <= set(TOOLBOX)
+    assert agent.approval.allow == ("bash(ls *)", "bash(git status*)")
+
+
+def test_all_variables_of_the_environment_are_named() -> None:
+    [line] = [line for line in TEXT.splitlines() if line.startswith("| environment")]
+    assert set(re.findall(r"`([A-Z]+)`", line)) == set(ENVIRONMENT)

@@ -1,0 +1,133 @@
+"""The tools bash and python: what the model reads of a command, of its end and of long output."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agents.messages import ToolCall, ToolResult
+from agents.sandbox import probe
+from agents.sandbox.command import Limits, Sandbox
+from agents.toolbox import DEFAULT_TOOLS, TOOLBOX, available
+from agents.toolbox.terminal import LONGEST_OUTPUT, PREVIEW
+from agents.tools import ToolContext
+
+
+async def call(sandbox: Sandbox | None, name: str, **arguments: object) -> ToolResult:
+    return await TOOLBOX[name].run(ToolCall("c", name, arguments), ToolContext(sandbox=sandbox))
+
+
+@pytest.mark.parametrize(
+    ("command", "result"),
+    [
+        ("echo out; echo err >&2", "out\nerr"),
+        ("printf ''", "[No output.]"),
+        ("echo out; exit 3", "out\n[Exit code 3]"),
+        ("cat missing", "cat: missing: No such file or directory\n[Exit code 1]"),
+        ("printf 'a\\0b\\377'", "a\ufffdb\ufffd"),
+        ("pwd; id -un", "/workspace\nuser"),
+    ],
+)
+async def test_bash_returns_what_a_command_prints(sandbox: Sandbox, command: str, result: str) -> None:
+    """A command that fails is a result: the model reads what it printed, and its exit code."""
+    assert await call(sandbox, "bash", command=command) == ToolResult("c", result)
+
+
+async def test_python_runs_a_program(sandbox: Sandbox) -> None:
+    result = await call(sandbox, "python", code="import sys\nprint(6 * 7)\nsys.exit('no')")
+    assert result == ToolResult("c", "42\nno\n[Exit code 1]")
+
+
+async def test_files_stay_for_the_next_call(sandbox: Sandbox) -> None:
+    await call(sandbox, "bash", command="mkdir work; echo kept > work/file")
+    assert (await call(sandbox, "python", code="print(open('work/file').read())")).content == "kept"
+
+
+@pytest.mark.parametrize(
+    ("limits", "command", "note"),
+    [
+        (Limits(), "echo begun; sleep 1000", "[Stopped after 1 seconds.]"),
+        (Limits(output_bytes=1_000_000), "echo begun; yes", "[Stopped: it printed more than 1 MB.]"),
+        (Limits(memory_mb=50), "echo begun; head -c 90M /dev/zero | tail", "begun"),
+    ],
+)
+async def test_a_command_over_a_limit_is_stopped(sandbox: Sandbox, limits: Limits, command: str, note: str) -> None:
+    result = await call(replace(sandbox, limits=limits), "bash", command=command, timeout=1)
+    assert result.content.startswith("begun\n")
+    assert note in result.content
+
+
+async def test_long_output_goes_to_a_file(sandbox: Sandbox) -> None:
+    """The model gets its beginning and its end, and reads the rest where it needs it."""
+    lines = "".join(f"Line {number}\n" for number in range(1, 20_001))
+    result = await call(sandbox, "bash", command="for i in $(seq 20000); do echo Line $i; done")
+    assert result.content.startswith(lines[:PREVIEW])
+    assert result.content.endswith(lines[-PREVIEW:].rstrip("\n"))
+    assert len(result.content) < 2 * PREVIEW + 400
+    assert (sandbox.workspace / ".parley/output-1.txt").read_text() == lines
+    assert "The whole output is in .parley/output-1.txt: read it with read_file" in result.content
+    again = await call(sandbox, "read_file", path=".parley/output-1.txt", offset=10_000, limit=2)
+    assert again.content == "Line 10000\nLine 10001\n\n[Lines 10000 to 10001 of 20000. Read on with offset=10002.]"
+    result = await call(sandbox, "bash", command=f"head -c {LONGEST_OUTPUT + 1} /dev/zero | tr '\\0' x")
+    assert ".parley/output-2.txt" in result.content
+
+
+async def test_output_up_to_the_limit_is_given_whole(sandbox: Sandbox) -> None:
+    result = await call(sandbox, "bash", command=f"head -c {LONGEST_OUTPUT} /dev/zero | tr '\\0' x")
+    assert result.content == "x" * LONGEST_OUTPUT
+
+
+async def test_a_link_does_not_lead_long_output_out_of_the_workspace(sandbox: Sandbox) -> None:
+    outside = sandbox.workspace.parent / "outside"
+    outside.mkdir()
+    (sandbox.workspace / ".parley").symlink_to(outside)
+    result = await call(sandbox, "bash", command="seq 20000")
+    assert "The whole output could not be saved." in result.content
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"command": ""}, {"command": "x" * 30_001}, {"command": "ls", "timeout": 601}, {"timeout": 1}]
+)
+async def test_arguments_out_of_range_are_refused(sandbox: Sandbox, arguments: dict[str, object]) -> None:
+    assert (await call(sandbox, "bash", **arguments)).is_error
+
+
+async def test_without_a_session_there_is_no_workspace() -> None:
+    assert await call(None, "bash", command="ls") == ToolResult("c", "There is no workspace here.", is_error=True)
+    assert await call(None, "list_files") == ToolResult("c", "There is no workspace here.", is_error=True)
+
+
+async def test_a_workspace_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = await call(Sandbox(tmp_path / "file" / "s_1"), "bash", command="ls")
+    assert result == ToolResult("c", "The sandbox is not available: File exists.", is_error=True)
+
+
+def test_what_runs_commands_needs_approval() -> None:
+    assert {tool.name for tool in TOOLBOX.values() if tool.approval} == {"bash", "python"}
+
+
+def test_tools_that_need_a_sandbox_are_left_out_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert available(["gone", "bash", "calculator"]) == (TOOLBOX["bash"], TOOLBOX["calculator"])
+    monkeypatch.setattr(probe, "problem", lambda: "no")
+    assert available(["bash", *(tool.name for tool in DEFAULT_TOOLS)]) == DEFAULT_TOOLS
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"PROGRAMS": {"no-such-program": "bubblewrap"}}, "these programs are not installed: bubblewrap"),
+        ({"_COMMAND": ("bash", "-c", "echo broken >&2")}, "broken"),
+    ],
+)
+def test_the_probe_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], reason: str
+) -> None:
+    probe._problem.cache_clear()
+    for name, value in changes.items():
+        monkeypatch.setattr(probe, name, value)
+    assert probe.problem() == reason
+    probe._problem.cache_clear()

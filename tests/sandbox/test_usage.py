@@ -1,0 +1,72 @@
+"""What a sandbox uses, and the folder's beginning and end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from agents.sandbox.command import Sandbox
+from agents.sandbox.folder import make_folder, remove_folder
+from agents.sandbox.usage import FolderUsage, folder_usage, memory_of
+from tests.support.sandboxes import bash, python
+
+MANY = {"most_bytes": 1_000_000, "most_entries": 1_000}
+DEEP = "import os\nfor _ in range(%d): os.mkdir('d'); os.chdir('d')"
+
+
+def test_a_folder_is_measured_on_disk(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "text").write_bytes(b"x" * 8192)
+    found = folder_usage(tmp_path, **MANY)
+    assert found.entries == 2
+    assert 8192 <= found.size <= 8192 + 3 * 4096
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "up").symlink_to("..")
+    (tmp_path / "all").symlink_to("/")
+    assert folder_usage(tmp_path, **MANY).entries == 2
+
+
+def test_measuring_ends_at_the_limit(tmp_path: Path) -> None:
+    for name in range(20):
+        (tmp_path / str(name)).touch()
+    assert folder_usage(tmp_path, most_bytes=1_000_000, most_entries=5).entries == 6
+
+
+async def test_a_folder_that_is_nested_too_deeply_is_too_large(sandbox: Sandbox) -> None:
+    """Deeper paths than the system can name would hide files from measuring."""
+    await python(sandbox, DEEP % 1_200)
+    assert folder_usage(sandbox.workspace, **MANY) == FolderUsage(1_000_001, 1_001)
+
+
+def test_memory_is_that_of_the_process() -> None:
+    before = memory_of(os.getpid())
+    block = os.urandom(1) * 20_000_000
+    assert memory_of(os.getpid()) >= before + len(block) // 2
+
+
+def test_a_folder_is_made_once_and_private(tmp_path: Path) -> None:
+    folder = tmp_path / "workspaces" / "s_1"
+    make_folder(folder)
+    (folder / "kept").touch()
+    make_folder(folder)
+    assert [path.name for path in folder.iterdir()] == ["kept"]
+    assert folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700
+
+
+async def test_any_folder_can_be_removed(sandbox: Sandbox) -> None:
+    """Neither depth nor missing rights keep content, and no link leads the removal out of the folder."""
+    outside = sandbox.workspace.parent / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    (sandbox.workspace / "link").symlink_to(outside)
+    await python(sandbox, DEEP % 1_200)
+    await bash(sandbox, "mkdir -p closed/inner; touch closed/inner/file; chmod 000 closed/inner closed; mkfifo pipe")
+    remove_folder(sandbox.workspace)
+    assert not sandbox.workspace.exists()
+    assert (outside / "kept").exists()
+
+
+def test_a_folder_that_does_not_exist_is_removed(tmp_path: Path) -> None:
+    remove_folder(tmp_path / "missing")
