@@ -30,6 +30,7 @@ from chat.services.batches import Deadline
 from chat.services.maintenance import jobs
 from chat.services.messages import sending
 from chat.services.runs import answering
+from chat.services.sessions import lifecycle
 from chat.snapshots import agent_status
 from tests.support.rest import check_rest
 from tests.support.testing_node import TestNode, let_in, person
@@ -259,7 +260,7 @@ async def test_arguments_can_be_changed_before_the_call_runs(node: TestNode, ana
 
 
 async def test_approval_for_the_session_covers_further_calls(node: TestNode, ana: User) -> None:
-    """UI-12: also calls that wait already; other sessions ask again."""
+    """UI-12: also calls that wait already. Other sessions, and another agent, ask again."""
     ran: list[str] = []
     script: list[Reply] = [[deploy_call("a"), deploy_call("b", 2)], [deploy_call("c", 3)], ["Done."]]
     node.script(script, CONFIG, [deploying(ran)])
@@ -270,6 +271,10 @@ async def test_approval_for_the_session_covers_further_calls(node: TestNode, ana
     await node.idle(session)
     assert sorted(ran) == ["a", "b", "c"]
     await node.do(check_rest, session)
+    kept = await node.do(lambda: Session.objects.get(pk=session.pk).config["approved"])
+    assert kept == ["deploy"]
+    await node.do(lifecycle.set_agent, session=session, author=ana, agent="agent")
+    assert "approved" not in await node.do(lambda: Session.objects.get(pk=session.pk).config)
     node.script([[deploy_call("d")]], CONFIG, [deploying(ran)])
     other = await node.session(ana)
     await node.send(other, ana, "Deploy")

@@ -13,7 +13,7 @@ from chat import ids
 from chat.agents_setup import registry
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
-from chat.models import Session, SessionRevision, SessionRun, User, Workspace
+from chat.models import APPROVED, Session, SessionRevision, SessionRun, User, Workspace
 from chat.queries import presets
 from chat.queries import reasoning as reasoning_options
 from chat.services.messages.sending import send_message
@@ -168,13 +168,15 @@ def send_first_message(
 def set_agent(*, session: Session, author: User, agent: str) -> None:
     """Set the agent preset of the next response, with its tools, its model if that is offered, and its system prompt.
 
-    A system prompt that a user wrote stays. Raises ServiceError.
+    A system prompt that a user wrote stays. What people have approved for the session was for the agent before. Raises
+    ServiceError.
     """
     chosen = presets.offered(agent) if agent else None
     if chosen is None:
         raise _no_such_agent(agent)
     tx = SessionTransaction.lock(session.pk)
-    config = {**tx.session.config_values, **presets.copy_of(chosen)}
+    kept = {name: value for name, value in tx.session.config_values.items() if name != APPROVED}
+    config = {**kept, **presets.copy_of(chosen)}
     values: dict[str, object] = {"agent": chosen.name, "config": config}
     if not presets.has_own_prompt(tx.session):
         values["system_prompt"] = chosen.system_prompt
