@@ -267,6 +267,7 @@ def _configure(user: User, session: Session, command: commands.Configure) -> Jso
         tools=command.tools,
         max_rounds=command.max_rounds,
         mode=command.mode,
+        replies=command.replies,
         reasoning_effort=command.reasoning_effort,
         thinking_budget=command.thinking_budget,
     )

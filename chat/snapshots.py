@@ -79,6 +79,7 @@ class MessageSnapshot:
     `words`: of a text that Parley itself has written, the template and values by which other languages say it.
     `edited_by` is "" unless the last edit was not its author's; `suggestions` counts the open ones. `end_reason` and
     `stopped_by` are of an interrupted turn's end. `held`: queued, and not delivered until a person sends it.
+    `for_agent`: the agent is to answer it.
     `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09).
     """
 
@@ -117,6 +118,7 @@ class MessageSnapshot:
     stopped_by: str = ""
     stopped_by_id: int | None = None
     held: bool = False
+    for_agent: bool = True
 
     @classmethod
     def from_row(cls, row: ChatMessage) -> MessageSnapshot:
@@ -153,6 +155,7 @@ class MessageSnapshot:
             stopped_by=row.stopped_by_name,
             stopped_by_id=row.stopped_by_id,
             held=row.held,
+            for_agent=row.for_agent,
             mode=row.mode,
             agent_id=row.agent_id,
             workflow_id=row.workflow_id,
@@ -243,6 +246,7 @@ class SessionSnapshot:
     tool_name: str
     agent_title: str = ""
     mode: str = Session.Mode.AGENT.value
+    replies: str = Session.Replies.ALL.value
     reasoning_effort: str = ""
     thinking_budget: int | None = None
 
@@ -267,6 +271,7 @@ class SessionSnapshot:
             tool_name=tool_name,
             agent_title=agent_title,
             mode=session.mode,
+            replies=session.replies,
             reasoning_effort=reasoning.effort,
             thinking_budget=reasoning.budget,
         )

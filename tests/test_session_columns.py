@@ -25,6 +25,8 @@ OF_A_FORK = {
     "updated_at",
     "total_tokens",
     "context_used",
+    # Copied without what people have approved in the session.
+    "config",
 }
 # The name of a column in the snapshot, where it is another one; None: clients get it from REST, or not at all.
 SHOWN_AS = {

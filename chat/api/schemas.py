@@ -34,9 +34,11 @@ MICROSECOND = timedelta(microseconds=1)
 SessionStatus = Literal["active", "archived", "deleted"]
 RoleName = Literal["viewer", "editor", "owner"]
 Mode = Literal["chat", "agent", "run"]
+Replies = Literal["all", "mentions"]
 MessageType = Literal["text", "reasoning", "tool_group", "error", "turn_start", "turn_done"]
 MessageRole = Literal["user", "assistant", "system", ""]
 MessageStatus = Literal["queued", "streaming", "pending", "running", "waiting", "complete", "interrupted", "failed"]
+REPLIES = "Which messages the agent answers: `all`, or those with `@agent` or its name after an @ (`mentions`)"
 MODE = "`chat`: the agent has no tools; `agent`: it has its tools; `run`: a program started it and no one watches"
 
 
@@ -57,6 +59,7 @@ class SessionState(Schema):
     title: str
     status: SessionStatus
     mode: Mode = Field(description=MODE)
+    replies: Replies = Field(description=REPLIES)
     agent: str
     agent_title: str = Field(description="The agent's display name; empty where only one agent is configured")
     provider: str
@@ -196,6 +199,7 @@ class MessageOut(Schema):
     stopped_by: str = Field(description="Who stopped the turn; on `turn_done`")
     stopped_by_id: int | None
     held: bool = Field(description="Queued, and put on hold by a stop until `send_now` sends it")
+    for_agent: bool = Field(description="Whether the agent answers this message of a user: see the session's `replies`")
     usage: TokenUsage | None
     tool: MessageTool | None
     attachments: list[AttachmentOut]

@@ -18,7 +18,18 @@ from chat.api.auth import ApiRequest, workspace_of
 from chat.api.commands import make_command
 from chat.api.parsing import Body, Name
 from chat.api.responses import if_match_revisions, json_response, no_content
-from chat.api.schemas import MODE, Mode, SessionOut, SessionPage, cursor_of, parse_cursor, session_out, summary_out
+from chat.api.schemas import (
+    MODE,
+    REPLIES,
+    Mode,
+    Replies,
+    SessionOut,
+    SessionPage,
+    cursor_of,
+    parse_cursor,
+    session_out,
+    summary_out,
+)
 from chat.commands import (
     LONGEST_PROMPT,
     MOST_ROUNDS,
@@ -97,6 +108,7 @@ class SessionChanges(Body):
         description="The prompt that you read before: refused as `stale` if it has changed since",
     )
     mode: Mode | None = Field(None, description=MODE)
+    replies: Replies | None = Field(None, description=REPLIES)
     config: ConfigChanges | None = None
     status: Literal["active", "archived"] | None = Field(None, description="Only the owner may change it")
     pinned: bool | None = Field(None, description="In your own list")
@@ -209,8 +221,8 @@ def _commands(body: SessionChanges) -> Iterator[SessionCommand]:
     if body.provider is not None:
         yield make_command("set_model", provider=body.provider, model=body.model)
     config = body.config.model_dump() if body.config else {}
-    if body.mode is not None or any(value is not None for value in config.values()):
-        yield make_command("configure", mode=body.mode, **config)
+    if any(value is not None for value in (body.mode, body.replies, *config.values())):
+        yield make_command("configure", mode=body.mode, replies=body.replies, **config)
     if body.system_prompt is not None:
         yield make_command("set_system_prompt", system_prompt=body.system_prompt, seen=body.seen_system_prompt)
     if body.title is not None:

@@ -88,6 +88,10 @@ class MessageQuerySet(models.QuerySet["ChatMessage"]):
         """Return the queued messages that the next turn takes. Held messages wait until a user sends them."""
         return self.queued(session_id).filter(held=False)
 
+    def to_answer(self, session_id: str) -> Self:
+        """Return the queued messages for which a turn begins; others that are delivered wait for its end."""
+        return self.deliverable(session_id).filter(for_agent=True)
+
 
 class ChatMessage(models.Model):
     """One item of a conversation: a text, the model's reasoning, a tool call, an error, or a marker of a turn.
@@ -171,6 +175,8 @@ class ChatMessage(models.Model):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
     stopped_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
+    # Whether a user's message asks the agent to answer (see Session.replies).
+    for_agent = models.BooleanField(default=True, db_default=True)
     # Was in the queue when the agent was stopped: it waits until a user sends it (RUN-06).
     held = models.BooleanField(default=False, db_default=False)
     # On a row that a retry replaced: the id of its attempt, and its position in the attempt from 0 (RUN-12).

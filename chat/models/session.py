@@ -37,6 +37,12 @@ class Session(models.Model):
         AGENT = "agent"
         RUN = "run"
 
+    class Replies(models.TextChoices):
+        """Which messages the agent answers: all, or those that mention it."""
+
+        ALL = "all"
+        MENTIONS = "mentions"
+
     id = models.CharField(primary_key=True, max_length=32, default=ids.session_id, editable=False)
     workspace = models.ForeignKey(
         Workspace, models.PROTECT, related_name="sessions", db_index=False, verbose_name=_("workspace")
@@ -47,6 +53,7 @@ class Session(models.Model):
     title = models.CharField(max_length=200, blank=True)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
     mode = models.CharField(max_length=8, choices=Mode.choices, default=Mode.AGENT)
+    replies = models.CharField(max_length=8, choices=Replies.choices, default=Replies.ALL, db_default=Replies.ALL)
 
     agent = models.CharField(max_length=80, blank=True)
     provider = models.CharField(max_length=80, blank=True)

@@ -76,5 +76,5 @@ def _with_approvals(agent: Agent, session: Session) -> Agent:
 
 
 def has_queued(session_id: str) -> bool:
-    """Return whether a queued message waits to be delivered at the next break (RUN-06)."""
-    return ChatMessage.objects.deliverable(session_id).exists()
+    """Return whether a queued message waits to be answered at the next break (RUN-06)."""
+    return ChatMessage.objects.to_answer(session_id).exists()

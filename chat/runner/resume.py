@@ -50,8 +50,10 @@ def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
     run = tx.run
     if (run.epoch, run.owner_id) != (claim.epoch, claim.worker_id):
         return None
-    if run.state == RunState.IDLE and deliver_queued(tx):
-        tx.save()
+    if run.state == RunState.IDLE:
+        deliver_queued(tx)
+        if tx.events:
+            tx.save()
     if run.state == RunState.IDLE:
         run.done, run.owner, run.attempts = run.wanted, None, 0
         run.save(update_fields=["done", "owner", "attempts"])

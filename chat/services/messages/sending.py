@@ -14,6 +14,7 @@ from chat.bus.events import StatusChanged
 from chat.errors import NoSuchMessage, ServiceError
 from chat.limits.quotas import require_disk_for, require_turn
 from chat.limits.rates import limited
+from chat.mentions import mentions
 from chat.models import (
     Attachment,
     ChatMessage,
@@ -25,6 +26,7 @@ from chat.models import (
     Session,
     User,
 )
+from chat.queries import presets
 from chat.queries.attachments import fetch_attachments
 from chat.runs import lease
 from chat.services.idempotency import request_digest, require_same_request
@@ -59,6 +61,7 @@ def send_message(
     """Add a user message: in a new turn if the agent is idle (RUN-01), else to the queue (RUN-06).
 
     If the agent waits for people, the message comes instead of their answers: the turn ends, and the next one begins.
+    A message that is not for the agent starts nothing; while a turn runs or waits, it is queued until that has ended.
 
     The first message names a session without a title. The author's draft of the text is deleted. `attachment_ids` are
     unsent files of the author; with files the text may be empty. Raises ServiceError if the text is empty, too long or
@@ -71,7 +74,9 @@ def send_message(
         return repeated
     tx.require_active()
     require_disk_for(text)
-    require_turn(author, starts=tx.run.state == RunState.IDLE)
+    for_agent = is_for_agent(tx.session, text)
+    if for_agent:
+        require_turn(author, starts=tx.run.state == RunState.IDLE)
     row = ChatMessage(
         type=MessageType.TEXT,
         role=MessageRole.USER,
@@ -81,21 +86,32 @@ def send_message(
         mode=tx.session.mode,
         idempotency_key=key,
         key_digest=digest,
+        for_agent=for_agent,
     )
     if tx.run.state == RunState.IDLE:
-        row.turn_id = open_turn(tx, author.pk)
+        row.turn_id = open_turn(tx, author.pk) if for_agent else ""
         _add(tx, row, attachment_ids)
         tx.record_event("user_message", row, {"model": tx.session.model})
-        tx.events.append(StatusChanged("thinking"))
+        if for_agent:
+            tx.events.append(StatusChanged("thinking"))
     else:
         row.status = MessageStatus.QUEUED
         _add(tx, row, attachment_ids)
         tx.record_event("message_updated", row)
-        resume_waiting(tx)
+        if for_agent:
+            resume_waiting(tx)
     tx.save(*titles.set_first_title(tx, row))
     user_state.delete_sent_draft(session=session, user=author, sent=text)
-    lease.request(session.pk)
+    if for_agent:
+        lease.request(session.pk)
     return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.turn_id, row.sequence)
+
+
+def is_for_agent(session: Session, text: str) -> bool:
+    """Return whether the agent is to answer a message: any, or one that mentions it (Session.replies)."""
+    if session.replies == Session.Replies.ALL:
+        return True
+    return mentions(text, [session.agent, presets.kept(session).title])
 
 
 def _sent_before(session: Session, author: User, key: str, digest: str | None) -> Sent | None:

@@ -28,7 +28,7 @@ def cancel(*, session: Session, author: User) -> bool:
     Can be repeated. Return False if no turn is running; no message is held then.
     """
     # Without messages to hold, a stop does not wait for the session's lock, which a batch of the writer may have.
-    tx = SessionTransaction.lock(session.pk) if ChatMessage.objects.deliverable(session.pk).exists() else None
+    tx = SessionTransaction.lock(session.pk) if ChatMessage.objects.to_answer(session.pk).exists() else None
     is_stopping = lease.ask_to_stop(session.pk, author.pk)
     if tx is not None and is_stopping:
         hold_queued(tx)

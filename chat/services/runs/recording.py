@@ -229,7 +229,7 @@ def _write_job(
         job.recorded = Recorded(outcome, next_turn=tx.run.turn_id)
         # A turn that ends only for queued messages continues if they were withdrawn since.
         ends_for_queued = CloseTurn(for_queued=True) in job.changes
-        if not ends_for_queued or ChatMessage.objects.deliverable(tx.session.pk).exists():
+        if not ends_for_queued or ChatMessage.objects.to_answer(tx.session.pk).exists():
             job.recorded.next_turn = _apply(tx, job, rows, last_texts)
             job.recorded.events = [*job.before, *tx.events]
             tx.events.clear()
@@ -367,7 +367,7 @@ def _pause_turn(tx: SessionTransaction) -> str:
     run.attempts = 0  # waiting is not a failure of the worker
     rows = tx.messages().filter(status__in=(MessageStatus.WAITING, MessageStatus.PENDING))
     only_waits = set(rows.values_list("status", flat=True)) == {MessageStatus.WAITING}
-    is_queued = ChatMessage.objects.deliverable(tx.session.pk).exists()
+    is_queued = ChatMessage.objects.to_answer(tx.session.pk).exists()
     if run.state == RunState.CANCELLING or is_queued or not only_waits:
         return run.turn_id
     run.state, run.waiting_since = RunState.WAITING, timezone.now()

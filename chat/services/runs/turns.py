@@ -30,14 +30,17 @@ def open_turn(tx: SessionTransaction, started_by: int | None) -> str:
 
 
 def deliver_queued(tx: SessionTransaction) -> bool:
-    """Deliver the queued messages in a new turn (RUN-06). Return False if there are none."""
+    """Deliver the queued messages (RUN-06): in a new turn, if the agent is to answer any. Return whether one began."""
     if tx.session.status == Session.Status.DELETED:
         return False
     queued = list(ChatMessage.objects.deliverable(tx.session.pk))
-    if not queued:
-        return False
-    deliver(tx, queued)
-    return True
+    if any(row.for_agent for row in queued):
+        deliver(tx, queued)
+        return True
+    fetch_attachments(queued)
+    for row in queued:
+        tx.update("user_message", row, _delivered(tx, ""), {"model": tx.session.model})
+    return False
 
 
 def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage]) -> None:
@@ -45,9 +48,12 @@ def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage]) -> None:
     fetch_attachments(queued)
     turn_id = open_turn(tx, queued[0].user_id)
     for row in queued:
-        place = {"status": MessageStatus.COMPLETE, "sequence": tx.next_sequence(), "turn_id": turn_id, "held": False}
-        tx.update("user_message", row, place, {"model": tx.session.model})
+        tx.update("user_message", row, _delivered(tx, turn_id), {"model": tx.session.model})
     tx.events.append(StatusChanged("thinking"))
+
+
+def _delivered(tx: SessionTransaction, turn_id: str) -> dict[str, object]:
+    return {"status": MessageStatus.COMPLETE, "sequence": tx.next_sequence(), "turn_id": turn_id, "held": False}
 
 
 def resume_waiting(tx: SessionTransaction) -> None:
@@ -59,8 +65,8 @@ def resume_waiting(tx: SessionTransaction) -> None:
 
 
 def hold_queued(tx: SessionTransaction) -> None:
-    """Hold the queued messages until a user sends them (RUN-06)."""
-    queued = list(ChatMessage.objects.deliverable(tx.session.pk))
+    """Hold the queued messages that the agent would answer, until a user sends them (RUN-06)."""
+    queued = list(ChatMessage.objects.to_answer(tx.session.pk))
     fetch_attachments(queued)
     for row in queued:
         tx.update("message_updated", row, {"held": True})

@@ -127,9 +127,11 @@ def bring_back(*, session: Session, author: User) -> None:
     before = Session.Status.ARCHIVED if session.archived_at else Session.Status.ACTIVE
     tx = _change(session, status=before, deleted_at=None)
     record(Kind.SESSION_RESTORED, actor=author, person=session.owner_id, target=session)
-    if tx.run.state == RunState.IDLE and deliver_queued(tx):
-        lease.request(session.pk)
-        tx.save()
+    if tx.run.state == RunState.IDLE:
+        if deliver_queued(tx):
+            lease.request(session.pk)
+        if tx.events:
+            tx.save()
 
 
 @transaction.atomic

@@ -38,7 +38,7 @@ from chat.services.transaction import SessionTransaction, notify_session_lists
 
 BATCH = 500
 # Columns that a fork takes over from its session.
-INHERITED = ("workspace_id", "mode", "agent", "provider", "model", "system_prompt", "context_window")
+INHERITED = ("workspace_id", "mode", "replies", "agent", "provider", "model", "system_prompt", "context_window")
 # Columns that the copy needs in Python. The database copies the others.
 READ = (
     "session_id",

@@ -193,10 +193,13 @@ def configure(
     tools: Sequence[str] | None = None,
     max_rounds: int | None = None,
     mode: str | None = None,
+    replies: str | None = None,
     reasoning_effort: str | None = None,
     thinking_budget: int | None = None,
 ) -> None:
     """Set the tools, the tool rounds per turn, the mode (MSG-09) and the reasoning, from the next response on.
+
+    `replies` says which messages the agent answers, from the next message on.
 
     None keeps a value; an empty `reasoning_effort` and a `thinking_budget` of 0 leave the choice to the model.
     Raises ServiceError for a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the
@@ -204,9 +207,13 @@ def configure(
     """
     if mode is not None and mode not in Session.Mode.values:
         raise Invalid(_("The mode must be one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
+    if replies is not None and replies not in Session.Replies.values:
+        raise Invalid(_("The agent can reply to: %(choices)s.") % {"choices": ", ".join(Session.Replies.values)})
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
     values: dict[str, object] = {"agent": tx.session.agent}
+    if replies is not None:
+        values["replies"] = replies
     if tools is not None or max_rounds is not None:
         values["config"] = presets.configured(tx.session, tools=tools, max_rounds=max_rounds)
     if mode is not None:

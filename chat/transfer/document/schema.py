@@ -156,6 +156,7 @@ class SessionPart(Part):
     title: Name = ""
     status: Annotated[str, among(Session.Status.values)] = Session.Status.ACTIVE.value
     mode: Mode = Session.Mode.AGENT.value
+    replies: Annotated[str, among(Session.Replies.values)] = Session.Replies.ALL.value
     agent: Short = ""
     provider: Short = ""
     model: Name = ""

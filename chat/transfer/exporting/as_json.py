@@ -23,6 +23,7 @@ SESSION = (
     "title",
     "status",
     "mode",
+    "replies",
     "agent",
     "provider",
     "model",

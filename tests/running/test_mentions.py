@@ -1,0 +1,107 @@
+"""RUN-06: messages that are not for the agent: people talk to each other, and the agent reads it when it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+
+from agents.messages import ToolCall
+from agents.tools import tool
+from chat.models import RunState, Session, SessionRun, User
+from chat.services.runs import control
+from chat.services.sessions import lifecycle
+from tests.support.rest import check_rest
+from tests.support.testing_node import TestNode, let_in, person
+
+
+async def quiet_session(node: TestNode, ana: User) -> Session:
+    """Return a session whose agent answers only messages that mention it."""
+    session = await node.session(ana)
+    await node.do(lifecycle.configure, session=session, author=ana, replies="mentions")
+    return session
+
+
+async def test_agent_answers_what_mentions_it_and_reads_the_rest(node: TestNode, ana: User) -> None:
+    node.script([["Noon."]])
+    session = await quiet_session(node, ana)
+    bo = await node.do(person, "Bo", session.workspace)
+    await node.do(let_in, session, bo, "editor")
+    first = await node.send(session, ana, "When is lunch?")
+    assert (first.queued, first.turn_id, first.sequence) == (False, "", 1)
+    await node.send(session, bo, "No idea.")
+    run = await node.do(SessionRun.objects.get, pk=session.pk)
+    assert (run.state, run.wanted) == (RunState.IDLE, run.done)
+    asked = await node.send(session, ana, "@Agent, when is lunch?")
+    assert asked.turn_id
+    await node.idle(session)
+    (request,) = node.provider.requests
+    assert [message.text for message in request.messages] == [
+        "[Ana] When is lunch?",
+        "[Bo] No idea.",
+        "[Ana] @Agent, when is lunch?",
+    ]
+    await node.do(check_rest, session)
+
+
+async def test_talk_during_a_turn_waits_for_its_end_without_a_new_one(node: TestNode, ana: User) -> None:
+    """The tool round is not a break for it, and Stop does not hold it."""
+    gate, began = asyncio.Event(), asyncio.Event()
+
+    @tool()
+    async def work() -> str:
+        """Work until the test says so."""
+        began.set()
+        await gate.wait()
+        return "worked"
+
+    node.script([[ToolCall("w1", "work", {})], ["Done."]], tools=[work])
+    session = await quiet_session(node, ana)
+    await node.send(session, ana, "@agent go")
+    await asyncio.wait_for(began.wait(), 20)
+    sent = await node.send(session, ana, "How long does it take?")
+    assert sent.queued
+    gate.set()
+    await node.idle(session)
+    shown = await node.shown(session)
+    assert [text for _kind, _status, text in shown][-3:] == ["Done.", "", "How long does it take?"]
+    assert len(node.provider.requests) == 2
+    await node.do(check_rest, session)
+
+
+async def test_stop_does_not_hold_what_is_not_for_the_agent(node: TestNode, ana: User) -> None:
+    began = asyncio.Event()
+
+    @tool()
+    async def work() -> str:
+        """Work until it is stopped."""
+        began.set()
+        await asyncio.Event().wait()
+        return ""
+
+    node.script([[ToolCall("w1", "work", {})]], tools=[work])
+    session = await quiet_session(node, ana)
+    await node.send(session, ana, "@agent go")
+    await asyncio.wait_for(began.wait(), 20)
+    await node.send(session, ana, "Enough.")
+    await node.send(session, ana, "@agent something else")
+    assert await node.do(control.cancel, session=session, author=ana)
+    await node.idle(session)
+    rows = await node.rows(session)
+    assert [(row.text, row.status, row.held) for row in rows][-2:] == [
+        ("Enough.", "complete", False),
+        ("@agent something else", "queued", True),
+    ]
+    await node.do(check_rest, session)
+
+
+async def test_talk_beside_a_question_does_not_end_the_wait(node: TestNode, ana: User) -> None:
+    """UI-12: people may talk about the question before they answer."""
+    config = {
+        "providers": {"scripted": {"type": "demo", "models": {"one": {}}}},
+        "agents": {"agent": {"model": "scripted/one", "tools": ["confirmation"]}},
+    }
+    node.script([[ToolCall("c1", "confirmation", {"question": "Sure?"})]], config)
+    session = await quiet_session(node, ana)
+    await node.send(session, ana, "@agent go")
+    await node.until(lambda: SessionRun.objects.get(pk=session.pk).state == RunState.WAITING)
+    await node.send(session, ana, "Hm, what do you think?")
+    assert (await node.do(SessionRun.objects.get, pk=session.pk)).state == RunState.WAITING
