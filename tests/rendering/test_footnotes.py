@@ -18,7 +18,7 @@ def reference(number: int) -> str:
 def note(number: int, html: str) -> str:
     return (
         '<div class="footnote"><button type="button" class="footnote-back" data-action="footnote-back"'
-        f' aria-describedby="w-footnote-back">{number}</button><div class="footnote-text">\n{html}\n</div></div>'
+        f' aria-describedby="w-footnote-back">{number}</button><div class="footnote-text">{html}</div></div>'
     )
 
 
@@ -28,7 +28,7 @@ def test_footnote_is_drawn_where_it_is_defined() -> None:
     assert render.blocks(text) == (
         f"<p>Fast{reference(1)}, and <em>small</em>{reference(2)}.</p>",
         note(1, "<p>See <code>bench</code>.</p>"),
-        note(2, "<p>One.</p>\n<ul>\n<li>Two</li>\n</ul>"),
+        note(2, "<p>One.</p><ul><li>Two</li></ul>"),
     )
 
 
@@ -41,6 +41,11 @@ def test_footnote_has_no_ids_that_another_message_could_share() -> None:
 def test_other_brackets_are_no_reference(text: str) -> None:
     """MSG-12: without a definition, in code and behind a backslash it stays text."""
     assert "footnote-ref" not in render.render(text)
+
+
+def test_empty_brackets_beside_a_note_are_text() -> None:
+    """MSG-12: the paragraph is drawn, not shown as its source."""
+    assert render.blocks("*a* [ ] b\n\n[^1]: c")[0] == "<p><em>a</em> [ ] b</p>"
 
 
 def test_second_definition_of_a_label_keeps_its_text() -> None:
@@ -79,8 +84,8 @@ def test_long_text_costs_no_more_per_character(unit: str) -> None:
 def test_alert_is_named_by_the_page(kind: str) -> None:
     """UI-13: the HTML is the same in all languages, so its title is not in it."""
     assert render.blocks(f"> [!{kind}]\n> Mind *this*.\n> - a") == (
-        f'<div class="alert alert-{kind.lower()}" role="group" aria-labelledby="w-{kind.lower()}">\n'
-        "<p>Mind <em>this</em>.</p>\n<ul>\n<li>a</li>\n</ul>\n</div>",
+        f'<div class="alert alert-{kind.lower()}" role="group" aria-labelledby="w-{kind.lower()}">'
+        "<p>Mind <em>this</em>.</p><ul><li>a</li></ul></div>",
     )
 
 

@@ -100,17 +100,17 @@ def test_table_scrolls_and_aligns_by_class() -> None:
     """UI-01: no inline style, which the CSP would drop."""
     assert render.blocks("| a | b |\n|:-:|--|\n| *c* | d |") == (
         '<div class="table"><button type="button" class="csv" data-action="copy-csv" aria-labelledby="w-csv"></button>'
-        '<div class="table-wrap" tabindex="0" role="group" aria-labelledby="w-table"><table>\n'
-        '<thead>\n<tr>\n<th class="center">a</th>\n<th>b</th>\n</tr>\n</thead>\n'
-        '<tbody>\n<tr>\n<td class="center"><em>c</em></td>\n<td>d</td>\n</tr>\n</tbody>\n</table></div></div>',
+        '<div class="table-wrap" tabindex="0" role="group" aria-labelledby="w-table"><table>'
+        '<thead><tr><th class="center">a</th><th>b</th></tr></thead>'
+        '<tbody><tr><td class="center"><em>c</em></td><td>d</td></tr></tbody></table></div></div>',
     )
 
 
 def test_task_list_shows_boxes_that_cannot_be_clicked() -> None:
     """UI-01: the boxes are shown, but disabled."""
     assert render.blocks("- [x] a\n- [ ] b") == (
-        '<ul>\n<li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task" checked=""> a</li>\n'
-        '<li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task"> b</li>\n</ul>',
+        '<ul><li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task" checked=""> a</li>'
+        '<li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task"> b</li></ul>',
     )
 
 

@@ -131,7 +131,7 @@ def test_answer_is_drawn_while_it_streams() -> None:
     stream = MarkdownStream()
     stream.feed(ANSWER[: ANSWER.index("Watch it") + 5])
     assert len(stream.blocks) == 3
-    assert stream.tail_html().endswith("<li>\n<p>Watch</p>\n</li>\n</ol>")
+    assert stream.tail_html().endswith("<li><p>Watch</p></li></ol>")
 
 
 def test_row_that_brings_missing_cells_stays_in_its_table(monkeypatch: pytest.MonkeyPatch) -> None:

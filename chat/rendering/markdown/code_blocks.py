@@ -100,7 +100,7 @@ def draw_code(code: str, language: str, *, final: bool, colours: Colours, meter:
     attribute = f' data-file="{extension}"' if extension else ""
     return (
         f'<div class="code"{attribute}><div class="code-head"><span class="code-lang">{name}</span>{more}{_BUTTONS}'
-        f'</div><pre tabindex="0"><code class="hl">{body}</code></pre></div>\n'
+        f'</div><pre tabindex="0"><code class="hl">{body}</code></pre></div>'
     )
 
 

@@ -99,9 +99,9 @@ def _draw_reference(md: RendererHTML, tokens: Sequence[Token], index: int, optio
 def _draw_open(md: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     return (
         '<div class="footnote"><button type="button" class="footnote-back" data-action="footnote-back"'
-        f' aria-describedby="w-footnote-back">{tokens[index].meta["number"]}</button><div class="footnote-text">\n'
+        f' aria-describedby="w-footnote-back">{tokens[index].meta["number"]}</button><div class="footnote-text">'
     )
 
 
 def _draw_close(md: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
-    return "</div></div>\n"
+    return "</div></div>"

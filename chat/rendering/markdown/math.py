@@ -128,7 +128,7 @@ def _draw_block(md: RendererHTML, tokens: Sequence[Token], index: int, options: 
     closed = inner.endswith(closing)
     drawn = _mathml(inner.removesuffix(closing).strip(), env, display=True) if closed else None
     shown = drawn or _source(token.content)
-    return f'<div class="formula" tabindex="0" role="group" aria-labelledby="w-formula">{shown}</div>\n'
+    return f'<div class="formula" tabindex="0" role="group" aria-labelledby="w-formula">{shown}</div>'
 
 
 def _inline(state: StateInline, silent: bool) -> bool:

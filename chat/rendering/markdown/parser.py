@@ -70,7 +70,7 @@ class _Definitions:
         self._expansions = drawing.expansions
 
     def get(self, label: str, default: Any = None) -> Any:
-        definition = self._references.get(label)
+        definition = self._references.get(label) if label else None  # "" is the number of footnotes
         if (
             definition
             and "note" not in definition
@@ -123,6 +123,10 @@ class _Markup(RendererHTML):
                 out.append(self.renderToken(tokens, index, options, env))
         return "".join(out)
 
+    def renderToken(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: N802 - the name that markdown-it calls
+        """Draw a tag without the line break that follows it: browsers keep a text node for each."""
+        return super().renderToken(tokens, idx, options, env).strip("\n")
+
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return _code(tokens[idx].content, language_of(tokens[idx]), env["drawing"])
 
@@ -150,7 +154,7 @@ class _Markup(RendererHTML):
         return _TABLE_OPEN
 
     def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return "</table></div></div>\n"
+        return "</table></div></div>"
 
     def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         style = str(tokens[idx].attrs.get("style", ""))  # text-align:…, as the CSP forbids inline styles
@@ -160,7 +164,7 @@ class _Markup(RendererHTML):
 
     def alert_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         kind = tokens[idx].meta["kind"].lower()
-        return f'<div class="alert alert-{kind}" role="group" aria-labelledby="w-{kind}">\n'
+        return f'<div class="alert alert-{kind}" role="group" aria-labelledby="w-{kind}">'
 
     def alert_title_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return ""
@@ -171,7 +175,7 @@ class _Markup(RendererHTML):
 # What follows the table must only close tags, for tail.py.
 _TABLE_OPEN = (
     '<div class="table"><button type="button" class="csv" data-action="copy-csv" aria-labelledby="w-csv"></button>'
-    '<div class="table-wrap" tabindex="0" role="group" aria-labelledby="w-table"><table>\n'
+    '<div class="table-wrap" tabindex="0" role="group" aria-labelledby="w-table"><table>'
 )
 
 

@@ -61,7 +61,7 @@ const LONGEST = 300;
 /** Announces a finished message of another author, the name first. Tokens are never announced. */
 export function announce(element) {
   if (element.matches(".mine, .reasoning, .tool_group")) return;
-  const text = element.querySelector(".prose, .plain")?.textContent.trim() ?? "";
+  const text = element.querySelector(".prose, .plain")?.innerText.trim() ?? ""; // with a line for each block
   say(`${element.getAttribute("aria-label")}: ${shortened(text)}`);
 }
 
