@@ -93,16 +93,15 @@ def test_only_comments_and_white_space_are_left_out(prepared: Path) -> None:
         assert made == code if path.suffix == ".js" else re.sub(r"\s+", "", made) == re.sub(r"\s+", "", code), path
 
 
-def test_one_file_has_all_styles_in_their_order(prepared: Path) -> None:
-    page = Template("{% load parley %}{% stylesheets %}{% stylesheets names %}").render(
-        Context({"names": styles.STYLES})
+def test_pages_load_all_their_styles_in_one_file(prepared: Path) -> None:
+    """What opens at a button has another file, and pages of their own add their sheet."""
+    page = Template("{% load parley %}{% stylesheets %}{% stylesheets names %}|{% late_stylesheets %}").render(
+        Context({"names": [*styles.STYLES, "css/home.css"]})
     )
-    assert re.findall('href="([^"]*)"', page) == [f"/static/{Storage.version}/css/all.css"]
-    text = (prepared / styles.ALL).read_text()
-    sheets = [*styles.EVERYWHERE, *styles.STYLES]
-    places = [text.index((prepared / name).read_text()) for name in sheets]
-    assert places == sorted(places)
-    assert all((prepared / f"css/{path.name}").read_text() in text for path in SOURCE.glob("css/*.css"))
+    at_once, late = (re.findall(f'href="/static/{Storage.version}/([^"]*)"', part) for part in page.split("|"))
+    assert (at_once, late) == ([styles.ALL, "css/home.css"], [styles.ALL_LATE])
+    for name, sheets in ((styles.ALL, [*styles.EVERYWHERE, *styles.STYLES]), (styles.ALL_LATE, styles.LATE)):
+        assert (prepared / name).read_text() == "".join((prepared / sheet).read_text() for sheet in sheets)
 
 
 def test_nothing_is_made_again_when_nothing_has_changed(prepared: Path) -> None:

@@ -156,7 +156,8 @@ def _make(folder: Path, files: dict[str, Path]) -> None:
             if name.startswith("css/"):
                 content = _CSS_LINES.sub(b"", content)
             target.write_bytes(content)
-        (aside / styles.ALL).write_bytes(b"".join((aside / name).read_bytes() for name in _sheets(files)))
+        for name, sheets in ((styles.ALL, (*styles.EVERYWHERE, *styles.STYLES)), (styles.ALL_LATE, styles.LATE)):
+            (aside / name).write_bytes(b"".join((aside / sheet).read_bytes() for sheet in sheets if sheet in files))
         for script in SCRIPTS:
             _bundle(aside, script)
         packable = [path for path in aside.rglob("*") if path.is_file() and compressor.should_compress(path.name)]
@@ -184,12 +185,6 @@ def _bundle(folder: Path, script: str) -> None:
     for name, text in made.items():
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text, encoding="utf-8")
-
-
-def _sheets(files: dict[str, Path]) -> list[str]:
-    """The page's own style sheets in the order in which they hold."""
-    first = [name for name in (*styles.EVERYWHERE, *styles.STYLES) if name in files]
-    return first + sorted(name for name in files if name.startswith("css/") and name not in first)
 
 
 def _forget_old(root: Path, present: str) -> None:

@@ -21,12 +21,10 @@ STYLES = tuple(
         "actions",
         "print",
         "presence",
-        "palette",
-        "panel",
-        "context",
-        "history",
-        "transfer",
     )
 )
-# All sheets in one file, where static files are prepared: small ones cost more by their number than by their size.
+# Of what opens at a button or a key: `late` in static/js/ui/late.js loads them.
+LATE = tuple(f"css/{name}.css" for name in ("palette", "panel", "context", "history", "transfer"))
+# Where static files are prepared, each group is one file: small ones cost more by their number than by their size.
 ALL = "css/all.css"
+ALL_LATE = "css/late.css"

@@ -40,12 +40,20 @@ def icon(name: str) -> SafeString:
 
 @register.simple_tag
 def stylesheets(names: Iterable[str] = ()) -> SafeString:
-    """Load style sheets of static/; without `names`, those of every page. Once prepared, they are one file."""
-    wanted = names or styles.EVERYWHERE
+    """Load style sheets of static/; without `names`, those of every page. Once prepared, most are in one file."""
     if is_prepared():
-        wanted = () if names else (styles.ALL,)
-    links = ((static(name),) for name in wanted)
-    return format_html_join("\n", '<link rel="stylesheet" href="{}">', links)
+        return _links(name for name in names if name not in styles.STYLES) if names else _links((styles.ALL,))
+    return _links(names or styles.EVERYWHERE)
+
+
+@register.simple_tag
+def late_stylesheets() -> SafeString:
+    """Load the style sheets of what opens at a button or a key."""
+    return _links((styles.ALL_LATE,) if is_prepared() else styles.LATE)
+
+
+def _links(names: Iterable[str]) -> SafeString:
+    return format_html_join("\n", '<link rel="stylesheet" href="{}">', ((static(name),) for name in names))
 
 
 @register.simple_tag

@@ -31,10 +31,7 @@ from chat.views.profile_pictures import picture_urls
 from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 from chat.zones import zone_of
 
-STYLES = [
-    f"css/{name}.css"
-    for name in ("rail", "header", "home", "composer", "completion", "dialog", "menu", "palette", "transfer")
-]
+STYLES = [f"css/{name}.css" for name in ("rail", "header", "home", "composer", "completion", "dialog", "menu")]
 RECENT = 4
 # How an operator connects a model; the home page shows them while there is only the demo agent.
 SETTINGS_OF_MODELS = (

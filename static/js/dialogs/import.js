@@ -1,10 +1,10 @@
-// The import of conversations: uploads a file, offers its content for choice, and shows the result.
-import { formWith, postForm, sendFile, signIn } from "../net/http.js";
+// The dialogs of export and import. An import uploads a file, offers its content for choice, and shows the result.
+import { formWith, postForm, sendFile, signIn, textAt } from "../net/http.js";
 import { shownWorkspace } from "../sidebar/workspaces.js";
-import { make } from "../ui/dom.js";
-import { fill } from "../ui/i18n.js";
+import { answerOf, make, parse } from "../ui/dom.js";
+import { fill, words } from "../ui/i18n.js";
 import { formatter } from "../ui/time.js";
-import { open as openDialog } from "./transfer.js";
+import { toast } from "../ui/toast.js";
 
 // The number of conversations per request, so that each is answered within seconds and progress is visible.
 const AT_ONCE = 50;
@@ -19,8 +19,25 @@ const find = (selector) => dialog.querySelector(selector);
 const boxes = () => [...find(".conversations").querySelectorAll("input")];
 const shown = () => boxes().filter((box) => !box.closest(".conversation").hidden);
 
+/** Fetches and opens a dialog; resolves to it, or to null if the request failed or a dialog is open already. */
+async function openDialog(address) {
+  const html = await textAt(address, { headers: { "HX-Request": "true" } });
+  if (html === null) toast(words.notLoaded);
+  if (html === null || document.querySelector("dialog:modal")) return null;
+  const dialog = parse(html).firstElementChild;
+  dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
+  dialog
+    .querySelector("[download]")
+    ?.closest(".dialog-body")
+    .addEventListener("click", ({ target }) => target.closest("[download]") && dialog.close());
+  answerOf(dialog);
+  return dialog;
+}
+
+export const openExport = (session) => openDialog(`/sessions/${session}/export`);
+
 /** Opens the dialog that takes a file. */
-export async function open() {
+export async function openImport() {
   const opened = await openDialog("/import");
   if (!opened) return;
   dialog = opened;

@@ -14,13 +14,27 @@ export function connectAll(...modules) {
   }
 }
 
+let styles = null; // a promise
+
+/** Loads the style sheets of what opens at a button or a key, once. */
+function loadStyles() {
+  const links = [...document.getElementById("late-styles").content.cloneNode(true).children];
+  const loaded = links.map(
+    (link) => new Promise((resolve, reject) => Object.assign(link, { onload: resolve, onerror: reject })),
+  );
+  document.head.append(...links);
+  return Promise.all(loaded);
+}
+
 /** Resolves to a module (`load` imports it), or to null after a notice that loading failed. */
 export async function late(load) {
   try {
-    const module = await load();
+    styles ??= loadStyles();
+    const [module] = await Promise.all([load(), styles]);
     connectAll(module);
     return module;
   } catch {
+    styles = null; // the next attempt loads them again
     toast(words.notLoaded);
     return null;
   }
