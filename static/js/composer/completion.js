@@ -177,8 +177,14 @@ function show(source, range, items) {
   open = { source, range };
   shown = asked;
   list.replaceChildren(...items.map(draw));
-  list.hidden = false;
+  setHidden(false);
   options.show(source.waits?.(range.query) ? null : list.firstElementChild);
+}
+
+/** Also tells the style sheet, which hides what the list covers in part. */
+function setHidden(isHidden) {
+  list.hidden = isHidden;
+  page.toggleAttribute("data-completing", !isHidden);
 }
 
 function draw(item, number) {
@@ -194,7 +200,7 @@ function draw(item, number) {
 function close() {
   asked += 1;
   open = null;
-  list.hidden = true;
+  setHidden(true);
   options.show(null);
 }
 

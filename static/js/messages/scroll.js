@@ -174,10 +174,15 @@ export function firstVisible() {
 function follow() {
   following = true;
   bound = null;
-  button.hidden = true;
+  offerEnd(false);
   log.scrollTop = log.scrollHeight;
   lastTop = log.scrollTop;
   lastRoom = log.clientHeight;
+}
+
+/** Shows or hides the button. Chromium computes styles again even if the attribute stays the same. */
+function offerEnd(isOffered) {
+  if (button.hidden === isOffered) button.hidden = !isOffered;
 }
 
 function moved() {
@@ -187,7 +192,7 @@ function moved() {
     bound = null;
     leave();
   }
-  button.hidden = following || (isWhole() && distance() < 2 * NEAR);
+  offerEnd(!following && !(isWhole() && distance() < 2 * NEAR));
   count();
   lastTop = log.scrollTop;
   lastRoom = log.clientHeight;
