@@ -77,15 +77,22 @@ async def test_short_turns_and_those_who_look_are_left_alone(ana: Person, model:
     assert await shown(ana) == []
 
 
-async def test_unread_messages_stand_in_the_title(ana: Person) -> None:
+async def test_unread_messages_stand_in_the_title(ana: Person, model: WireServer) -> None:
     """The tab's title has a count, and its icon a dot, until they are read."""
-    tell = "count => document.dispatchEvent(new CustomEvent('parley:unread', { detail: { count } }))"
-    await ana.sees_connection("Connected")
-    await ana.page.evaluate(tell, 2)
-    await expect(ana.page).to_have_title("(2) New session · Parley")
+    hide = """hidden => {
+        Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    gate = asyncio.Event()
+    model.script(reply("Well", gate=gate, rest=(" done",)))
+    await ana.say("Tell me")
+    await expect(ana.answers.first).to_contain_text("Well")
+    await ana.page.evaluate(hide, True)
+    gate.set()
+    await expect(ana.page).to_have_title(re.compile(r"^\(1\) "))
     await expect(ana.page.locator("#favicon")).to_have_attribute("href", re.compile("/favicon-unread.svg$"))
-    await ana.page.evaluate(tell, 0)
-    await expect(ana.page).to_have_title("New session · Parley")
+    await ana.page.evaluate(hide, False)
+    await expect(ana.page).not_to_have_title(re.compile(r"^\("))
 
 
 async def test_icon_tells_of_a_lost_connection(ana: Person) -> None:

@@ -1,16 +1,15 @@
-// Writing and sending messages, including unconfirmed and refused ones (LIVE-04, UI-09).
+// Writing, dictating and sending messages, including unconfirmed and refused ones (LIVE-04, UI-09).
 import { isIdle, setPart, showIdleAgain } from "../messages/frames.js";
 import { pendingOf, showPending } from "../messages/list.js";
 import { toEnd } from "../messages/scroll.js";
 import { ask, live, page } from "../messages/session.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
-import { composing, field, fits, grow, restore, sends, write } from "../ui/field.js";
+import { composing, field, fits, grow, insert, restore, sends, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
-import { notice, say } from "../ui/notice.js";
+import { notice, say, settle } from "../ui/notice.js";
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
-import * as dictation from "./dictation.js";
 import * as drafts from "./drafts.js";
-import { looked, Outbox, remember } from "./sent.js";
+import { looked, Outbox, remember } from "./drafts.js";
 import { areThere, connectDropping, connectUploads, giveFilesBack, take, tryAgain } from "./uploads.js";
 
 // Reports at intervals that the user is typing: "parley:typing" on the document (LIVE-05).
@@ -87,7 +86,7 @@ export class Composer {
     connectWorking();
     connectUploads();
     connectDropping();
-    dictation.connect();
+    connectDictation();
     connectCompletion(commandSource, mentionSource);
     grow(field);
     if (!TOUCH.matches) field.focus(); // on a phone that would cover half the page with the keyboard
@@ -167,4 +166,56 @@ function keys(event) {
   else if (sends(event)) form.requestSubmit();
   else if (!looked(event) && !stopped(event)) return;
   event.preventDefault();
+}
+
+// Dictation, in browsers with speech recognition: inserts the recognised text at the caret.
+
+const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecognition;
+const button = document.querySelector("[data-action=dictate]");
+let listening = null;
+
+function connectDictation() {
+  if (!Recognition) return;
+  button.hidden = false;
+  on("dictate", toggleDictation);
+  offer({ id: "dictate", label: words.dictate, icon: "mic", run: toggleDictation });
+  addEventListener("pagehide", () => listening?.abort());
+  field.form.addEventListener("submit", () => listening?.stop());
+}
+
+function toggleDictation() {
+  if (listening) return listening.stop();
+  listening = new Recognition();
+  listening.lang = document.documentElement.lang;
+  listening.continuous = true;
+  listening.onresult = dictated;
+  listening.onerror = dictationFailed;
+  listening.onend = () => showListening(null);
+  listening.start();
+  showListening(listening);
+  settle("dictation");
+}
+
+/** Inserts each sentence once, when its result is final. */
+function dictated({ results, resultIndex }) {
+  for (const result of [...results].slice(resultIndex)) {
+    if (!result.isFinal) continue;
+    const before = field.value.slice(0, field.selectionStart);
+    const said = result[0].transcript.trim();
+    insert(before && !/\s$/.test(before) ? ` ${said}` : said);
+  }
+}
+
+function dictationFailed({ error }) {
+  if (["no-speech", "aborted"].includes(error)) return;
+  const isDenied = ["not-allowed", "service-not-allowed", "audio-capture"].includes(error);
+  notice(isDenied ? words.microphoneDenied : words.dictationFailed, { about: "dictation" });
+}
+
+function showListening(now) {
+  const was = listening;
+  listening = now;
+  button.setAttribute("aria-pressed", String(now !== null));
+  if (now) say(words.listening);
+  else if (was && !TOUCH.matches) field.focus();
 }

@@ -1,6 +1,6 @@
 // The dialogs of export and import. An import uploads a file, offers its content for choice, and shows the result.
 import { formWith, postForm, sendFile, signIn, textAt } from "../net/http.js";
-import { shownWorkspace } from "../sidebar/workspaces.js";
+import { shownWorkspace } from "../sidebar/organise.js";
 import { answerOf, make, parse } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { formatter } from "../ui/time.js";

@@ -1,6 +1,6 @@
 // The palette: finds commands, sessions and messages by a few letters.
 import { textAt } from "../net/http.js";
-import { shownWorkspace } from "../sidebar/workspaces.js";
+import { shownWorkspace } from "../sidebar/organise.js";
 import { offered, shown } from "../ui/commands.js";
 import { copyOf, icon, make } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";

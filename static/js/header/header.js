@@ -1,16 +1,17 @@
-// The header: actions on the session as a whole.
+// The header: actions on the session as a whole, the connection, and who is here.
+import { connectChoice } from "../dialogs/opener.js";
 import { ask, canEdit, isGuest, live, page } from "../messages/session.js";
-import { signIn } from "../net/http.js";
+import { signIn, valueAt } from "../net/http.js";
 import { offerAccount } from "../sidebar/account.js";
 import { organise } from "../sidebar/organise.js";
 import { copyLink } from "../ui/clipboard.js";
 import { itemsOf, offer, on, TOUCH } from "../ui/commands.js";
-import { make } from "../ui/dom.js";
+import { make, parse, patchChildren } from "../ui/dom.js";
+import { dress, know, strangers } from "../ui/faces.js";
 import { field } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
 import { openBox, openMenu, place, unlessOvertaken } from "../ui/popover.js";
-import { connectChoice } from "./choice.js";
 
 // An archived session: its owner can restore it by a button in the composer's place.
 
@@ -134,8 +135,80 @@ function connectHeader() {
   offerAccount();
 }
 
+// Presence and typing (LIVE-05). All viewers get the same frames: the user's own entry is left out here.
+
+// The longest name in a sentence about one person, and about two, so that it fits a phone.
+const LONGEST = [0, 30, 16];
+const people = document.getElementById("presence");
+const typing = document.getElementById("typing");
+const isMe = (id) => String(id) === page.dataset.viewerId;
+let drawnPresent = "";
+let peopleBox = null;
+
+/** Shows presence frames, and sends one when the user types. */
+function connectPresence() {
+  live.addEventListener("frame", ({ detail: frame }) => frame.op === "presence" && showPresence(frame));
+  live.addEventListener("state", ({ detail: { state } }) => {
+    if (state !== "connected") sayTyping([]);
+    if (state === "offline" || state === "closed") people.hidden = true;
+  });
+  document.addEventListener("parley:typing", () => live.request({ type: "typing" }).catch(() => {}));
+  on("here", openPresent);
+}
+
+function showPresence({ html, typing }) {
+  if (html !== drawnPresent) drawPresent(html);
+  people.hidden = [...people.querySelectorAll("li [data-person]")].every((face) => isMe(face.dataset.person));
+  sayTyping(typing.filter(({ id }) => !isMe(id)).map(({ name }) => name));
+}
+
+function drawPresent(html) {
+  drawnPresent = html;
+  patchChildren(people, parse(html));
+  dress(people);
+  if (strangers(people).length) meet();
+  if (peopleBox?.isConnected) fillBox();
+}
+
+/** Fetches pictures of people who joined after the page was loaded. */
+async function meet() {
+  const list = await valueAt(`/sessions/${page.dataset.session}/people`);
+  if (!list) return;
+  const none = strangers(people).map((id) => [id, ""]);
+  know(Object.fromEntries([...none, ...list.people.map(({ id, picture }) => [id, picture])]));
+}
+
+function sayTyping(names) {
+  const sentence = [null, words.isTyping, words.areTyping][names.length] ?? words.manyTyping;
+  const [name, other] = names.map((each) => isolated(each, LONGEST[names.length]));
+  typing.lastElementChild.textContent = names.length ? fill(sentence, { name, other }) : "";
+  typing.toggleAttribute("data-on", names.length > 0);
+}
+
+/** Returns a name for use in a sentence: shortened, and isolated from the direction of the text around it. */
+function isolated(name, longest) {
+  const letters = [...name];
+  return `\u2068${letters.length > longest ? `${letters.slice(0, longest).join("").trimEnd()}…` : name}\u2069`;
+}
+
+function openPresent(button) {
+  peopleBox = openBox(button, { className: "here-box", label: words.hereNow });
+  if (!peopleBox) return;
+  fillBox();
+  peopleBox.focus();
+}
+
+function fillBox() {
+  const list = people.querySelector("ul").cloneNode(true);
+  list.hidden = false;
+  peopleBox.replaceChildren(make("h2", { textContent: words.hereNow }), list);
+  dress(peopleBox);
+  place();
+}
+
 export function connect() {
   connectArchived();
   connectConnection();
   connectHeader();
+  connectPresence();
 }

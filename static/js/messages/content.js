@@ -1,9 +1,9 @@
-// The page's part of rendered Markdown: labels in the user's language, footnotes, and buttons of code and tables.
+// The page's part of rendered Markdown: labels in the user's language, footnotes, buttons of code and tables, diagrams.
 import { keep, kept } from "../net/storage.js";
 import { confirm, copyWords } from "../ui/clipboard.js";
 import { offer, on } from "../ui/commands.js";
 import { make } from "../ui/dom.js";
-import { words } from "../ui/i18n.js";
+import { fill, words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
 import { notice } from "../ui/notice.js";
 import { leave } from "./scroll.js";
@@ -87,7 +87,7 @@ function connectPictures() {
   on("show-picture", async (link, event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
-    (await late(() => import("../dialogs/lightbox.js")))?.show(link);
+    (await late(() => import("../dialogs/viewers.js")))?.showPicture(link);
   });
 }
 
@@ -144,7 +144,118 @@ function connectContent() {
     const text = rows.map((row) => [...row.cells].map((cell) => quoted(cell.textContent.trim())).join(",")).join("\n");
     confirm(button, await copyWords(`${text}\n`));
   });
-  on("preview", async (button) => (await late(() => import("../dialogs/preview.js")))?.open(button));
+  on("preview", async (button) => (await late(() => import("../dialogs/viewers.js")))?.openPreview(button));
+}
+
+// Diagrams: draws a finished mermaid block near the screen in a sandboxed frame, with a button for its code.
+
+const ADDRESS = "/frames/diagram";
+const SOON = 300;
+const TALLEST = 2000;
+const LONGEST_ERROR = 200;
+const list = document.getElementById("messages");
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const drawings = new Map(); // by block: its frame and the code that is drawn
+const near = new IntersectionObserver(approached, { root: document.getElementById("log"), rootMargin: "400px 0px" });
+let due = 0;
+
+function connectDiagrams() {
+  on("show-diagram", (button) => showAs(button.closest(".code"), "diagram"));
+  on("show-code", (button) => showAs(button.closest(".code"), "code"));
+  look();
+  new MutationObserver(() => (due ||= setTimeout(look, SOON))).observe(list, { childList: true, subtree: true });
+  new MutationObserver(drawAgain).observe(root, { attributeFilter: ["data-theme"] });
+  dark.addEventListener("change", drawAgain);
+  addEventListener("message", heard);
+}
+
+/** Finds new diagrams, and those whose code has changed. */
+function look() {
+  due = 0;
+  for (const [block, { code }] of drawings) if (!block.isConnected || codeOf(block) !== code) forget(block);
+  for (const button of list.querySelectorAll("[data-action=show-diagram]")) {
+    const block = button.closest(".code");
+    if (!drawings.has(block)) near.observe(block);
+  }
+}
+
+const codeOf = (block) =>
+  block.querySelector("[data-action=show-diagram]") ? block.querySelector("pre").textContent : null;
+
+function approached(entries) {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting) continue;
+    near.unobserve(target);
+    if (!drawings.has(target) && target.isConnected) open(target);
+  }
+}
+
+function open(block) {
+  const title = document.getElementById("w-diagram").textContent;
+  const frame = make("iframe", {
+    className: "diagram",
+    data: { own: "" },
+    title,
+    sandbox: "allow-scripts",
+    referrerPolicy: "no-referrer",
+    src: ADDRESS,
+  });
+  drawings.set(block, { frame, code: codeOf(block) });
+  frame.addEventListener("load", () => send(drawings.get(block)));
+  block.append(frame);
+}
+
+function forget(block) {
+  drawings.get(block).frame.remove();
+  drawings.delete(block);
+  block.querySelector(".diagram-error")?.remove();
+  delete block.dataset.shows;
+}
+
+const send = (drawing) => drawing?.frame.contentWindow?.postMessage({ code: drawing.code, dark: isDark() }, "*");
+
+function drawAgain() {
+  for (const drawing of drawings.values()) send(drawing);
+}
+
+function isDark() {
+  const scheme = getComputedStyle(root).colorScheme;
+  return scheme === "dark" || (scheme.includes("dark") && dark.matches);
+}
+
+/** Checks a frame's report, which is untrusted: accepts a number within limits, or some text. */
+function heard({ source, data }) {
+  const [block] = [...drawings].find(([, { frame }]) => frame.contentWindow === source) ?? [];
+  if (!block || typeof data !== "object" || data === null) return;
+  if (Number.isFinite(data.height)) grow(block, data.height);
+  else
+    fail(
+      block,
+      data.missing
+        ? words.diagramNotLoaded
+        : fill(words.diagramFailed, { error: String(data.error).slice(0, LONGEST_ERROR) }),
+    );
+}
+
+function grow(block, height) {
+  const { frame } = drawings.get(block);
+  frame.style.blockSize = `${Math.min(Math.max(height, 40), TALLEST)}px`;
+  frame.dataset.drawn = "";
+  if (!block.dataset.shows) showAs(block, "diagram");
+}
+
+function fail(block, reason) {
+  const line = make("p", { className: "diagram-error", data: { own: "" }, dir: "auto", textContent: reason });
+  drawings.get(block).frame.remove();
+  delete block.dataset.shows;
+  block.querySelector(".diagram-error")?.remove();
+  block.append(line);
+}
+
+function showAs(block, what) {
+  block.dataset.shows = what;
+  for (const button of block.querySelectorAll(".show"))
+    button.ariaPressed = String(button.dataset.action === `show-${what}`);
 }
 
 export function connect() {
@@ -152,4 +263,5 @@ export function connect() {
   connectImages();
   connectPictures();
   connectContent();
+  connectDiagrams();
 }

@@ -6,9 +6,8 @@ import { composing, fits, grow, restore } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
-import { sourceOf } from "./actions.js";
+import { askToRetry, insist, retry, sourceOf } from "./actions.js";
 import { lastMessage } from "./list.js";
-import { askToRetry, insist, retry } from "./retry.js";
 import { leave } from "./scroll.js";
 import { live, mayEdit } from "./session.js";
 

@@ -2,8 +2,7 @@
 import { valueAt } from "../net/http.js";
 import { composing } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
-import { reveal } from "./places.js";
-import { firstVisible } from "./scroll.js";
+import { firstVisible, reveal } from "./scroll.js";
 
 const QUIET = 200; // ms after the last letter
 const SETTLED = 250; // ms without changes, so that streaming text is not marked word by word

@@ -5,9 +5,8 @@ import { words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
 import { whenHeld } from "../ui/popover.js";
 import { fullTime } from "../ui/time.js";
-import { act, actionsFor, copy, edit, openFor } from "./actions.js";
+import { act, actionsFor, copy, edit, openFor, retry } from "./actions.js";
 import { isOver, lastMessage, nextMessage } from "./list.js";
-import { retry } from "./retry.js";
 import { toEnd, toStart } from "./scroll.js";
 import { canEdit, page } from "./session.js";
 

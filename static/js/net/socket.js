@@ -1,4 +1,4 @@
-// A socket that reconnects by itself and notices when the server no longer answers.
+// A socket that reconnects by itself and notices when the server no longer answers, and the one of pages without a session.
 
 const ANSWER_WITHIN = 10_000;
 const FINAL = { 4401: "signed-out", 4403: "no-access", 4404: "gone" };
@@ -137,3 +137,29 @@ export class Socket extends EventTarget {
     this.emit("state", { state, reason });
   }
 }
+
+// For pages without a session: a socket that reports changes of the session list ("parley:rail" on the document).
+
+const CALM = { ping: 30_000, first: 1_000, longest: 60_000 }; // the list also refreshes itself now and then
+
+class News extends Socket {
+  /** Refreshes the list: it may have changed since the page was rendered or while there was no connection. */
+  opened() {
+    tell();
+  }
+
+  received(frame) {
+    this.proved();
+    if (frame.op === "rail") tell();
+  }
+}
+
+const socket = new News("/ws/me", CALM);
+const tell = () => document.dispatchEvent(new Event("parley:rail"));
+
+/** Connects, for as long as the page is open and the user is signed in. */
+export function ring() {
+  socket.connect();
+}
+
+export const listening = () => socket.state === "connected";

@@ -1,6 +1,6 @@
 // The home page of guests, who can't create sessions: the list of sessions that are shared with them.
-import * as search from "../dialogs/search.js";
-import { listening, ring } from "../net/news.js";
+import * as opener from "../dialogs/opener.js";
+import { listening, ring } from "../net/socket.js";
 import { offerAccount } from "../sidebar/account.js";
 import * as rail from "../sidebar/session_list.js";
 import * as shell from "../ui/shell.js";
@@ -8,9 +8,9 @@ import { localise } from "../ui/time.js";
 import { connectCommon } from "./common.js";
 
 connectCommon();
+opener.connect();
 rail.connect(listening);
 ring();
-search.connect();
 shell.connect();
 offerAccount();
 localise(document.getElementById("main"));

@@ -10,11 +10,9 @@ import {
   take,
   tryAgain,
 } from "../composer/uploads.js";
-import * as search from "../dialogs/search.js";
-import * as transfer from "../dialogs/transfer.js";
-import { choicesOf, connectChoice } from "../header/choice.js";
+import * as opener from "../dialogs/opener.js";
 import { post } from "../net/http.js";
-import { listening, ring } from "../net/news.js";
+import { listening, ring } from "../net/socket.js";
 import { keep, kept } from "../net/storage.js";
 import { offerAccount } from "../sidebar/account.js";
 import { showsArchive } from "../sidebar/organise.js";
@@ -33,7 +31,7 @@ const [agent, model] = ["agent", "model"].map((name) => form.querySelector(`[nam
 const DRAFT = `parley:draft:${page.dataset.viewerId}:new`;
 
 connectCommon();
-transfer.connect();
+opener.connect();
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -110,7 +108,7 @@ function showChoice() {
 const agentSource = {
   ...mentionSource,
   find: async (query) =>
-    (await choicesOf("agent"))
+    (await opener.choicesOf("agent"))
       .filter(({ label, argument }) => `${label} ${argument}`.toLowerCase().includes(query))
       .map((choice) => ({ icon: "bot", ...choice })),
   take({ command }, { from, to }) {
@@ -131,7 +129,7 @@ function followList() {
 }
 
 begin(field.defaultValue || kept(DRAFT));
-connectChoice(choose);
+opener.connectChoice(choose);
 showChoice();
 connectUploads();
 connectDropping();
@@ -139,7 +137,6 @@ connectCompletion(commandSource, agentSource);
 rail.connect(listening);
 document.getElementById("rail-list").addEventListener("parley:listed", followList);
 ring();
-search.connect();
 shell.connect();
 offerAccount();
 localise(page);

@@ -1,19 +1,14 @@
 // The session page: connects its parts.
 import { Composer } from "../composer/composer.js";
 import * as queue from "../composer/queue.js";
-import * as search from "../dialogs/search.js";
-import * as transfer from "../dialogs/transfer.js";
+import * as opener from "../dialogs/opener.js";
 import * as header from "../header/header.js";
-import * as presence from "../header/presence.js";
 import * as actions from "../messages/actions.js";
+import { retry } from "../messages/actions.js";
 import * as content from "../messages/content.js";
-import * as diagrams from "../messages/diagrams.js";
 import { Inbox, showIdleAgain, showThinking } from "../messages/frames.js";
 import { adopt, renew } from "../messages/list.js";
 import * as notifications from "../messages/notifications.js";
-import * as places from "../messages/places.js";
-import * as reading from "../messages/reading.js";
-import { retry } from "../messages/retry.js";
 import * as scroll from "../messages/scroll.js";
 import { ask, canEdit, live, page } from "../messages/session.js";
 import * as toolbar from "../messages/toolbar.js";
@@ -33,7 +28,7 @@ import { connectCommon } from "./common.js";
 const at = (id) => document.getElementById(id);
 
 connectCommon();
-connectAll(content, actions, queue, header, notifications, panel, transfer);
+connectAll(content, actions, queue, header, notifications, panel, opener);
 
 const inbox = new Inbox({ missing: () => live.sync(), overtaken, queue });
 const composer = canEdit ? new Composer(showThinking) : null;
@@ -83,10 +78,9 @@ function tellRole() {
 adopt([...at("messages").children]);
 tellRole();
 adopt([...at("queue").querySelectorAll(".queued[id]")]);
-connectAll(scroll, toolbar, places, presence);
+connectAll(scroll, toolbar);
 shell.connect((title) => ask({ type: "rename", title }));
 rail.connect(() => live.state === "connected");
-connectAll(search, reading, diagrams);
 addEventListener("beforeprint", () => renew(at("messages"), { whole: true }));
 addEventListener("afterprint", () => renew(at("messages")));
 atMidnight(() => {

@@ -1,6 +1,6 @@
 // The panel's context tab: what the model gets next, or was sent for an answer. Fetched again after changes.
-import { reveal } from "../messages/places.js";
-import { insist } from "../messages/retry.js";
+import { insist } from "../messages/actions.js";
+import { reveal } from "../messages/scroll.js";
 import { canEdit, live, page } from "../messages/session.js";
 import { textAt } from "../net/http.js";
 import { on } from "../ui/commands.js";

@@ -1,13 +1,14 @@
-// Archiving, deleting, pinning … one or more sessions, with Undo.
+// The session list's content: which workspace it shows, keeping it up to date, and changes of one or more sessions with
+// Undo.
 import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import { post, textAt } from "../net/http.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
+import { offer, on } from "../ui/commands.js";
 import { know } from "../ui/faces.js";
-import { words } from "../ui/i18n.js";
-import { place } from "../ui/popover.js";
+import { fill, words } from "../ui/i18n.js";
+import { openMenu, place } from "../ui/popover.js";
 import { atMidnight, localise, tellZone } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
-import { shownWorkspace } from "./workspaces.js";
 
 // Keeps the session list up to date without disturbing what the user does in it.
 
@@ -115,4 +116,56 @@ export function tellHandedOver() {
   const done = keptInTab(HANDED_OVER);
   keepInTab(HANDED_OVER, null);
   if (done) tell(done);
+}
+
+// The user's workspaces: which one this page shows, and switching. A single workspace is not shown.
+
+const button = document.getElementById("rail-switch");
+// The workspace in which home's form creates a session; "" is the user's current one.
+const begins = document.querySelector("#begin [name=workspace]");
+
+/** The workspaces, as last received: {id, name, initials, colour, address, here, unread}. */
+const places = () => JSON.parse(document.getElementById("rail-places").dataset.places);
+
+/** The id of the workspace that this page shows; "" if there is only one. */
+export const shownWorkspace = () => String(places().find(({ here }) => here)?.id ?? "");
+
+const go = ({ address }) => location.assign(address);
+
+function item(place) {
+  return { label: place.name, checked: place.here, unread: place.unread ? words.unread : "", run: () => go(place) };
+}
+
+/** Updates what was rendered with the page. */
+function draw() {
+  const all = places();
+  const here = all.find((place) => place.here);
+  button.hidden = all.length < 2;
+  if (begins) begins.value = here?.id ?? "";
+  if (here) {
+    const face = button.querySelector(".face");
+    face.textContent = here.initials;
+    face.className = `face small ${here.colour}`;
+    button.querySelector(".rail-place").textContent = here.name;
+    button.querySelector(".unread").hidden = !all.some(({ unread }) => unread);
+  }
+  all.forEach(offerWay);
+}
+
+function offerWay({ id, name, address }) {
+  const there = () => places().find((place) => place.id === id);
+  const can = () => there()?.here === false;
+  offer({
+    id: `workspace-${id}`,
+    label: fill(words.goToWorkspace, { name }),
+    icon: "chevrons-up-down",
+    can,
+    run: () => go({ address }),
+  });
+}
+
+export function connectWorkspaces() {
+  on("workspaces", () => openMenu(button, [places().map(item)], { label: words.workspaces }));
+  draw();
+  list.addEventListener("parley:listed", draw);
 }

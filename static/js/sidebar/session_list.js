@@ -1,4 +1,4 @@
-// The session list and the actions on each session.
+// The session list: the actions on each session, and selecting several.
 import { post } from "../net/http.js";
 import { copyLink } from "../ui/clipboard.js";
 import { offer, on } from "../ui/commands.js";
@@ -6,9 +6,7 @@ import { copyOf } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { openMenu, swallowClick, whenHeld } from "../ui/popover.js";
 import { toast } from "../ui/toast.js";
-import { keepFresh, organise, refresh, show, showsArchive, tellHandedOver } from "./organise.js";
-import * as selection from "./selection.js";
-import * as workspaces from "./workspaces.js";
+import { connectWorkspaces, keepFresh, organise, refresh, show, showsArchive, tellHandedOver } from "./organise.js";
 
 const list = document.getElementById("rail-list");
 const HOLD = 500; // ms
@@ -20,7 +18,7 @@ const yes = (row, name) => row.dataset[name] === "yes";
 
 /** Switches between archived and other sessions. */
 async function showArchive() {
-  selection.end();
+  endSelection();
   if (!(await show({ archived: showsArchive() ? "" : "yes", shown: "" }))) return toast(words.notLoaded);
   list.scrollTop = 0;
   document.getElementById(showsArchive() ? "rail-back" : "account")?.focus();
@@ -45,7 +43,7 @@ function items(row) {
     { icon: "pencil", label: words.rename, run: () => rename(row) },
     pin,
     { icon: "link", label: words.copyLink, run: () => copyLink(row.querySelector(".rail-item").href) },
-    { icon: "list-checks", label: words.select, run: () => selection.begin(row) },
+    { icon: "list-checks", label: words.select, run: () => beginSelection(row) },
     ...(yes(row, "mine") ? [archive] : []),
   ];
   return [more, [end]];
@@ -161,9 +159,89 @@ export function connect(isRung) {
   });
   offerActions();
   list.addEventListener("parley:listed", offerActions);
-  workspaces.connect();
-  selection.connect();
+  connectWorkspaces();
+  connectSelection();
   list.addEventListener("pointerdown", press);
   keepFresh(isRung);
   tellHandedOver();
+}
+
+// Selecting several sessions, to archive or delete them together.
+
+const rail = document.getElementById("rail");
+const bar = document.getElementById("rail-bulk");
+const chosen = new Set();
+let lastChosen = "";
+
+const rows = () => [...list.querySelectorAll(".rail-row")];
+const isOn = () => rail.classList.contains("selecting");
+
+/** Starts with one row. */
+function beginSelection(row) {
+  rail.classList.add("selecting");
+  bar.hidden = false;
+  choose([row], true);
+  row.querySelector(".rail-check").focus();
+}
+
+function endSelection() {
+  if (!isOn()) return;
+  const focused = bar.contains(document.activeElement) || list.contains(document.activeElement);
+  rail.classList.remove("selecting");
+  bar.hidden = true;
+  chosen.clear();
+  drawChosen();
+  if (focused) (document.getElementById(`rail-link-${lastChosen}`) ?? list).focus();
+}
+
+function choose(some, wanted) {
+  for (const { dataset } of some) wanted ? chosen.add(dataset.session) : chosen.delete(dataset.session);
+  lastChosen = some.at(-1).dataset.session;
+  drawChosen();
+}
+
+/** With Shift, selects all rows from the one selected before. */
+function toggled(row, withRange) {
+  const all = rows();
+  const [from, to] = [all.findIndex(({ dataset }) => dataset.session === lastChosen), all.indexOf(row)];
+  const wanted = !chosen.has(row.dataset.session);
+  const some = withRange && from >= 0 ? all.slice(Math.min(from, to), Math.max(from, to) + 1) : [row];
+  choose(from > to && withRange ? some.reverse() : some, wanted);
+}
+
+function drawChosen() {
+  for (const row of rows()) {
+    const isChosen = chosen.has(row.dataset.session);
+    row.classList.toggle("chosen", isChosen);
+    row.querySelector(".rail-check").checked = isChosen;
+  }
+  document.getElementById("rail-count").textContent = isOn() ? fill(words.selected, { count: chosen.size }) : "";
+}
+
+async function organiseChosen(action) {
+  const ids = [...chosen];
+  endSelection();
+  if (ids.length) await organise(action, ids);
+}
+
+function connectSelection() {
+  list.addEventListener("click", (event) => {
+    const row = event.target.closest(".rail-row");
+    if (!isOn() || !row || event.target.closest(".rail-dots")) return;
+    if (!event.target.matches(".rail-check")) event.preventDefault(); // do not open the session
+    toggled(row, event.shiftKey);
+  });
+  rail.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !isOn()) return;
+    event.stopPropagation();
+    endSelection();
+  });
+  list.addEventListener("parley:listed", () => {
+    const there = new Set(rows().map(({ dataset }) => dataset.session));
+    for (const id of chosen) if (!there.has(id)) chosen.delete(id);
+    drawChosen();
+  });
+  on("bulk-archive", () => organiseChosen(list.querySelector("#rail-back") ? "restore" : "archive"));
+  on("bulk-delete", () => organiseChosen("delete"));
+  on("bulk-end", endSelection);
 }

@@ -61,8 +61,24 @@ const LONGEST = 300;
 /** Announces a finished message of another author, the name first. Tokens are never announced. */
 export function announce(element) {
   if (element.matches(".mine, .reasoning, .tool_group")) return;
-  const text = element.querySelector(".prose, .plain")?.innerText.trim() ?? ""; // with a line for each block
+  const body = element.querySelector(".prose, .plain");
+  const text = body ? linesOf(body) : "";
   say(`${element.getAttribute("aria-label")}: ${shortened(text)}`);
+}
+
+/** Returns a text with a line for each of its paragraphs, items and cells, which HTML does not separate. */
+function linesOf(body) {
+  const parts = [];
+  const walker = document.createTreeWalker(body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (node.nodeType === Node.TEXT_NODE) parts.push(node.data);
+    else if (node.matches("div, p, li, th, td, h1, h2, h3, h4, h5, h6, blockquote, pre")) parts.push("\n");
+  }
+  return parts
+    .join("")
+    .replace(/\n{2,}/g, "\n")
+    .trim();
 }
 
 /** Returns the first sentences of a long text. */
