@@ -46,11 +46,21 @@ class Prompt(str):
         prompt.icon = icon
         return prompt
 
+    def to_json(self) -> str | dict[str, str]:
+        """Return what `opening` reads again: the text, or an object where there is more than that."""
+        if not self.heading and self.icon == Prompt("").icon:
+            return str(self)
+        return {"text": str(self), "title": self.heading, "icon": self.icon}
 
-def opening(prompt: str | PromptConfig) -> Prompt:
-    """Return a configured prompt as a Prompt."""
+
+def opening(prompt: object) -> Prompt:
+    """Return a prompt of a configuration, or one that was stored, as a Prompt. Raises ValueError if it is invalid."""
+    if isinstance(prompt, dict):
+        prompt = PromptConfig.model_validate(prompt)
     if isinstance(prompt, PromptConfig):
         return Prompt(prompt.text, prompt.title, prompt.icon)
+    if not isinstance(prompt, str):
+        raise ValueError(f"{prompt!r} is no prompt")  # as for an invalid object
     return prompt if isinstance(prompt, Prompt) else Prompt(prompt)
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from agents.config import PromptIcon
+from agents.registry import Prompt
 from agents.toolbox import TOOLBOX
 from chat.admin.base import BoundedSearch, time_column
 from chat.agents_setup import registry
@@ -31,6 +34,7 @@ else:
 
 MAX_PROMPT_LENGTH = 500
 MAX_PROMPTS = 12
+ICONS: tuple[PromptIcon, ...] = get_args(PromptIcon)
 HELP_TEXTS = {
     "name": _("Letters, digits, dots, - and _. Overrides the agent of the same name in the configuration file."),
     "title": _("The name that people see. If empty, the name above."),
@@ -69,6 +73,34 @@ class LinesField(forms.CharField):
         super().run_validators("\n".join(value))
 
 
+class PromptsField(LinesField):
+    """Opening prompts, one per line: the text, or `icon | heading | text`."""
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            return value
+        return super().prepare_value([_line(each) for each in presets.prompts_of(list(value))])
+
+    def clean(self, value: Any) -> list[Prompt]:
+        return [_prompt(line) for line in super().clean(value)]
+
+
+def _line(prompt: Prompt) -> str:
+    return str(prompt) if isinstance(prompt.to_json(), str) else f"{prompt.icon} | {prompt.heading} | {prompt}"
+
+
+def _prompt(line: str) -> Prompt:
+    """Read a line. Raises ValidationError for an unknown icon."""
+    *shown, text = (part.strip() for part in line.split(" | ", 2))
+    if len(shown) < 2:
+        return Prompt(line)
+    icon, heading = shown
+    if icon not in ICONS:
+        message = _("“%(name)s” is not an icon. Write “icon | heading | text”, with one of the icons below.")
+        raise forms.ValidationError(message % {"name": icon})
+    return Prompt(text, heading, icon)
+
+
 class ToolsField(forms.MultipleChoiceField):
     """A choice of tools. It accepts unknown names, for which `clean_tools` has the better error."""
 
@@ -100,11 +132,19 @@ class PresetForm(Form):
         required=False,
         choices=lambda: [(name, f"{name}: {_first_paragraph(tool.description)}") for name, tool in TOOLBOX.items()],
     )
-    prompts = LinesField(
+    prompts = PromptsField(
         label=_("Opening prompts"),
         required=False,
         widget=forms.Textarea({"class": "vLargeTextField", "rows": 5}),
-        help_text=_("One per line. An empty session offers them; home shows the first four."),
+        help_text=format_lazy(
+            "{} {}: {}",
+            _(
+                "One per line. An empty session offers them; home shows the first four. "
+                "For a heading and an icon, write “icon | heading | text”."
+            ),
+            _("Icons"),
+            ", ".join(ICONS),
+        ),
     )
 
     reasoning_effort = forms.ChoiceField(
@@ -150,12 +190,12 @@ class PresetForm(Form):
             presets.check_tools(chosen)
         return chosen
 
-    def clean_prompts(self) -> list[str]:
-        prompts: list[str] = self.cleaned_data["prompts"]
-        if len(prompts) > MAX_PROMPTS or any(len(line) > MAX_PROMPT_LENGTH for line in prompts):
+    def clean_prompts(self) -> list[Any]:
+        prompts: list[Prompt] = self.cleaned_data["prompts"]
+        if len(prompts) > MAX_PROMPTS or any(len(each) + len(each.heading) > MAX_PROMPT_LENGTH for each in prompts):
             message = _("At most %(count)s prompts of at most %(length)s characters each.")
             raise forms.ValidationError(message % {"count": MAX_PROMPTS, "length": MAX_PROMPT_LENGTH})
-        return prompts
+        return presets.stored_prompts(prompts)
 
     def clean_allowed_hosts(self) -> list[str]:
         with _as_form_error():

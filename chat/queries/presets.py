@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from django.utils.translation import gettext as _
 
 from agents.approval import Rules, valid_rules
 from agents.messages import Json
 from agents.reasoning import Reasoning
-from agents.registry import AgentPreset
+from agents.registry import AgentPreset, Prompt, opening
 from agents.toolbox import TOOLBOX
 from agents.toolbox.address_policy import host_pattern
 from chat.agents_setup import registry
@@ -95,7 +96,7 @@ def configured(session: Session, *, tools: Sequence[str] | None = None, max_roun
         raise Invalid(_("Choose between 1 and %(most)d tool rounds.") % {"most": most})
     return {
         "agent_title": own_copy.title,
-        "prompts": list(own_copy.prompts),
+        "prompts": stored_prompts(own_copy.prompts),
         **session.config_values,
         "tools": list(own_copy.tools if tools is None else dict.fromkeys(tools)),
         "max_rounds": own_copy.max_rounds if max_rounds is None else max_rounds,
@@ -109,7 +110,7 @@ def copy_of(chosen: AgentPreset) -> Json:
         "agent_title": chosen.title,
         "tools": list(chosen.tools),
         "max_rounds": chosen.max_rounds,
-        "prompts": list(chosen.prompts),
+        "prompts": stored_prompts(chosen.prompts),
         "prompt_digest": _digest(chosen.system_prompt),
         "allowed_hosts": list(chosen.allowed_hosts),
         "approval": {name: list(getattr(chosen.rules, name)) for name in RULES},
@@ -192,7 +193,7 @@ def _from_row(row: PresetRow) -> AgentPreset:
         system_prompt=row.system_prompt,
         tools=_texts(row.tools) or (),
         max_rounds=row.max_rounds,
-        prompts=_texts(row.prompts) or (),
+        prompts=prompts_of(row.prompts),
         reasoning=Reasoning(row.reasoning_effort, row.thinking_budget),
         allowed_hosts=_texts(row.allowed_hosts) or (),
     )
@@ -200,7 +201,7 @@ def _from_row(row: PresetRow) -> AgentPreset:
 
 def _copied(name: str, config: Json) -> AgentPreset | None:
     """Read a session's copy of its agent; None if it has none, or an invalid one was set by hand."""
-    tools, rounds, prompts = _texts(config.get("tools")), config.get("max_rounds"), _texts(config.get("prompts"))
+    tools, rounds = _texts(config.get("tools")), config.get("max_rounds")
     if tools is None or type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS:
         return None
     title = config.get("agent_title")
@@ -209,12 +210,26 @@ def _copied(name: str, config: Json) -> AgentPreset | None:
     if hosts is None:
         return None
     rules = _rules(config.get("approval"))
-    return AgentPreset(name, shown, "", "", "", tools, rounds, prompts or (), Reasoning.of(config), hosts, rules)
+    prompts = prompts_of(config.get("prompts"))
+    return AgentPreset(name, shown, "", "", "", tools, rounds, prompts, Reasoning.of(config), hosts, rules)
 
 
 def _rules(value: object) -> Rules:
     found = value if isinstance(value, dict) else {}
     return Rules(**{name: valid_rules(found.get(name)) for name in RULES})
+
+
+def stored_prompts(prompts: Iterable[str]) -> list[Any]:
+    """Return prompts as JSON for a row or a session's copy of its agent."""
+    return [opening(prompt).to_json() for prompt in prompts]
+
+
+def prompts_of(value: object) -> tuple[Prompt, ...]:
+    """Read what `stored_prompts` returns. No prompts if something else was set by hand."""
+    try:
+        return tuple(map(opening, value)) if isinstance(value, list) else ()
+    except ValueError:
+        return ()
 
 
 def _texts(value: object) -> tuple[str, ...] | None:

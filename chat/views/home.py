@@ -24,7 +24,7 @@ from chat.models import Session, SessionRole, Workspace
 from chat.queries import presets
 from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import colour, initials
-from chat.services.people.second_factor import factors_of
+from chat.services.people.second_factor import can_sign_in_again
 from chat.services.people.workspaces import Place, Places, enter, places_of
 from chat.services.sessions.lifecycle import Choice, begin_session, send_first_message
 from chat.views.profile_pictures import picture_urls
@@ -140,9 +140,7 @@ def rail_values(request: SignedInRequest, places: Places, current: str = "") -> 
         "archived": archived,
         "current": current,
         # Only whole pages use it; the list is asked for often.
-        "has_way_back": SimpleLazyObject(
-            lambda: request.user.has_usable_password() or bool(factors_of(request.user).passkeys)
-        ),
+        "has_way_back": SimpleLazyObject(lambda: can_sign_in_again(request.user)),
     }
 
 

@@ -22,6 +22,7 @@ from chat.downloads import file_name, passed_on
 from chat.errors import Invalid, ServiceError
 from chat.services.people import accounts, guests
 from chat.services.people import preferences as service
+from chat.services.people.second_factor import can_sign_in_again
 from chat.transfer import public as transfer
 from chat.views import tokens
 from chat.views.forms import password_form
@@ -161,7 +162,8 @@ def _guests(request: SignedInRequest) -> list[dict[str, Any]]:
 
 def _page(request: SignedInRequest, more: Values | None = None, status: int = 200) -> HttpResponse:
     values = {
-        "styles": ["css/settings.css"],
+        "styles": ["css/dialog.css", "css/settings.css"],
+        "has_way_back": can_sign_in_again(request.user),
         "picture": picture_url(request.user),
         "languages": settings.LANGUAGES,
         "password": password_form(request.user),

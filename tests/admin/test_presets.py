@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from agents.config import Config
 from agents.reasoning import Reasoning
-from agents.registry import Registry
+from agents.registry import Registry, opening
 from chat import agents_setup
 from chat.models import AgentPreset, Session, User
 from chat.queries import presets
@@ -60,9 +60,25 @@ def test_agent_is_made_and_offered_at_once(root: Client, ana: User) -> None:
     assert LogEntry.objects.count() == 3
 
 
+def test_prompt_has_a_heading_and_an_icon(root: Client, ana: User) -> None:
+    """ADM-01: home and the session's welcome show them, and the form gives the line back as it was written."""
+    lines = "pencil-less | A letter\nsearch | Look it up | What is a | b?"
+    assert root.post(ADD, {**WRITER, "prompts": lines.splitlines()[1]}).status_code == 302
+    row = AgentPreset.objects.get()
+    assert row.prompts == [{"text": "What is a | b?", "title": "Look it up", "icon": "search"}]
+    kept = presets.own(create_session(owner=ana, agent="writer")).prompts
+    assert [(each, opening(each).heading, opening(each).icon) for each in kept] == [
+        ("What is a | b?", "Look it up", "search")
+    ]
+    assert form_in(root.get(page_of(row)), "agentpreset_form")["prompts"] == lines.splitlines()[1]
+    assert root.post(page_of(row), {**WRITER, "prompts": lines}).status_code == 302
+    assert AgentPreset.objects.get().prompts[0] == "pencil-less | A letter"
+
+
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
+        ("prompts", "hammer | Build | A house", "“hammer” is not an icon."),
         ("model", "demo/none-such", "No provider here offers the model “demo/none-such”. Choose one of: demo/demo."),
         ("tools", ["hammer"], "Unknown tool “hammer”. Choose from: "),
         ("tools", ["calculator", "<b>"], "Unknown tool “<b>”."),

@@ -41,6 +41,19 @@ async def test_signing_out_without_a_password_is_asked_about(ana: Person) -> Non
     await page.wait_for_url("**/accounts/sign-in/**")
 
 
+async def test_signing_out_in_the_settings_asks_too(ana: Person) -> None:
+    """UI-11: the same question, whose link stays on the page."""
+    await ana.page.goto(f"{'/'.join(ana.page.url.split('/')[:3])}/settings/")
+    button = ana.page.get_by_role("button", name="Sign out", exact=True)
+    dialog = ana.page.get_by_role("dialog", name="Sign out without a password?")
+    await button.click()
+    await dialog.get_by_role("link", name="Set a password").click()
+    await expect(dialog).to_have_count(0)
+    await button.click()
+    await dialog.get_by_role("button", name="Sign out anyway").click()
+    await ana.page.wait_for_url("**/accounts/sign-in/**")
+
+
 async def test_home_tells_how_to_connect_a_model(browser: Browser, showcase: Showcase) -> None:
     """UI-11: while only the demo agent is there, and a password is missing."""
     for who, steps in (("mei", "Ask your administrator"), ("ana", "OPENAI_API_KEY=")):

@@ -64,8 +64,10 @@ async def test_refused_file_begins_nothing(ana: Person, model: WireServer) -> No
 
 
 async def test_expired_sign_in_loses_nothing(ana: Person) -> None:
-    """LIVE-04: a message leads to signing in, and is there again with its files afterwards."""
+    """LIVE-04: a message leads to signing in, and is there again with its files and its model afterwards."""
     await home(ana)
+    await ana.page.get_by_role("button", name="Model:").click()
+    await ana.page.get_by_role("option", name="wire-small").click()
     await field(ana).fill("Half a thought")
     await attach(ana, NOTES)
     await expect(chips(ana).and_(ana.page.locator("[data-state=ready]"))).to_have_count(1)
@@ -77,6 +79,7 @@ async def test_expired_sign_in_loses_nothing(ana: Person) -> None:
     await ana.page.goto("/".join(ana.page.url.split("/")[:3]))
     await expect(field(ana)).to_have_value("Half a thought")
     await expect(chips(ana).locator(".chip-name")).to_have_text(["notes <1>.txt"])
+    await expect(ana.page.get_by_role("button", name="Model:")).to_contain_text("wire-small")
     await field(ana).press("Enter")
     await expect(ana.messages.first).to_contain_text("Half a thought")
     await expect(ana.messages.first).to_contain_text("notes <1>.txt")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -20,7 +21,7 @@ from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
 LIMIT = 2_000
-PROMPTS = 'prompts = ["What is new?", "Say <hello>"]\n'
+PROMPTS = 'prompts = [{{ title = "Today", text = "What is new?", icon = "globe" }}, "Say <hello>"]\n'
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -172,7 +173,8 @@ async def test_empty_session_offers_the_presets_prompts(ana: Person, model: Wire
     """Prompts work by keyboard, too: one fills the composer, another replaces it, text of the user's own is kept."""
     model.script(reply("News"))
     offered = ana.page.get_by_role("list", name="Suggestions").get_by_role("button")
-    await expect(offered).to_have_text(["What is new?", "Say <hello>"])
+    await expect(offered).to_have_text(["Today What is new?", "Say <hello>"])
+    await expect(offered.first.locator(".icon use")).to_have_attribute("href", re.compile("#globe$"))
     await offered.nth(1).press("Enter")
     await expect(ana.composer).to_have_value("Say <hello>")
     await expect(ana.composer).to_be_focused()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import translation
 
 from chat.rendering.text import formatting
 
@@ -60,6 +61,13 @@ def test_turn_time_is_spelled_out(seconds: float, words: str) -> None:
 def test_tokens_are_rounded(count: int, words: str) -> None:
     """UI-08: 28.5K tokens."""
     assert formatting.tokens(count) == words
+
+
+@pytest.mark.parametrize("language", ["en", "zh-hans", "zh-hant"])
+def test_counts_have_their_digits_grouped(language: str) -> None:
+    """UI-13: also in Chinese, for which Django groups none."""
+    with translation.override(language):
+        assert formatting.count(1_234_567) == "1,234,567"
 
 
 @pytest.mark.parametrize(

@@ -286,7 +286,7 @@ def test_empty_session_offers_what_the_demo_agent_understands(
 ) -> None:
     """The demo agent answers each prompt differently; viewers get no prompts."""
     html = page_of(signed_in(ana), session)
-    offered = re.findall(r'data-action="prompt"[^>]*>([^<]+)<', html)
+    offered = re.findall(r'data-action="prompt" value="([^"]+)"', html)
     assert len(offered) == 4
     # "help" gets the same answer as any other text.
     assert len({first_words(prompt) for prompt in [*offered, "anything else"]}) == 4

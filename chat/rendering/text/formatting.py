@@ -7,7 +7,7 @@ from datetime import datetime
 from zlib import crc32
 
 from django.utils import timezone
-from django.utils.formats import number_format
+from django.utils.formats import get_format, number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -65,8 +65,8 @@ def tokens(count: int) -> str:
 
 
 def count(number: int) -> str:
-    """Format as `15,234`, with digits grouped as in the active language."""
-    return number_format(number, force_grouping=True)
+    """Format as `15,234`, with digits grouped as in the active language; with commas where Django groups none."""
+    return number_format(number, force_grouping=True) if get_format("THOUSAND_SEPARATOR") else f"{number:,}"
 
 
 def window(count: int) -> str:

@@ -70,6 +70,11 @@ def is_missing(user: User, session: Mapping[str, Any]) -> bool:
     return is_required(user) and not session.get(PASSED)
 
 
+def can_sign_in_again(user: User) -> bool:
+    """Tell whether a user could sign in after signing out: with a password or a passkey."""
+    return user.has_usable_password() or bool(factors_of(user).passkeys)
+
+
 def factors_of(user: User) -> SecondFactors:
     """Return a user's second factors, with one query."""
     factors = SecondFactors()

@@ -1,4 +1,5 @@
-// Editing a message in place, or suggesting an edit. Nothing typed is lost, and no other edit is overwritten unseen.
+// Editing a message or a queued one in place, or suggesting an edit. Nothing typed is lost, and no other edit is
+// overwritten unseen.
 import { keepInTab, keptInTab } from "../net/storage.js";
 import * as clash from "../ui/conflict_form.js";
 import { copyOf } from "../ui/dom.js";
@@ -13,22 +14,94 @@ import { live, mayEdit } from "./session.js";
 
 const isEdited = (message) => message.querySelector(":scope > .edit") !== null;
 
-/** An open edit of a message: `before` and `revision` are those that the user has seen. */
+/** An open edit of a text: `before` and `revision` are those that the user has seen. */
 class Edit {
-  constructor(message, now, draft) {
+  constructor(message, now, draft, template) {
     this.message = message;
-    this.isSuggestion = !mayEdit(message);
-    this.form = copyOf("edit-message");
+    this.form = copyOf(template);
     this.field = this.form.querySelector("textarea");
     this.place = this.form.querySelector(".clash-place");
     Object.assign(this, draft ?? now);
     this.field.value = draft?.text ?? now.before;
-    this.watcher = new MutationObserver(() => this.#look());
+    this.watcher = new MutationObserver(() => this.look());
     this.isOld = this.before !== now.before;
   }
 
-  open() {
+  open(watched) {
     const { message, form, field } = this;
+    form.addEventListener("submit", (event) => this.submitted(event));
+    form.addEventListener("click", ({ target }) => target.closest("[data-name=cancel]") && this.cancel());
+    field.addEventListener("keydown", (event) => composing(event) || this.pressed(event));
+    field.addEventListener("input", () => this.remember());
+    this.watcher.observe(message, watched);
+    message.append(form);
+    grow(field);
+    field.focus();
+    field.setSelectionRange(field.value.length, field.value.length);
+    this.remember();
+    if (this.isOld) this.clash();
+  }
+
+  /** Shows the saved text beside the edit. Resolves to it, or to null if nothing differs. */
+  clash() {
+    return clash.show({
+      of: this.message.id,
+      place: this.place,
+      field: this.field,
+      take: (present) => this.take(present),
+      keep: (present) => this.#keep(present),
+    });
+  }
+
+  #keep(present) {
+    Object.assign(this, { before: present.current, revision: present.revision });
+    clash.hide(this.place);
+    this.remember();
+    this.form.requestSubmit();
+  }
+
+  cancel() {
+    const { value } = this.field;
+    this.close();
+    if (value !== this.before) this.offerBack(value);
+  }
+
+  /** Offers to go on with an edit. Returns a function that withdraws the offer. */
+  offerBack(text) {
+    const draft = this.draft(text);
+    const run = () => this.resume(draft);
+    return toast(words.editDiscarded, { action: { label: words.resumeEdit, run } });
+  }
+
+  draft(text) {
+    return { text, before: this.before, revision: this.revision };
+  }
+
+  close() {
+    this.watcher.disconnect();
+    keepInTab(nameOf(this.message.id), null);
+    settle(`edit:${this.message.id}`);
+    const hadFocus = this.form.contains(document.activeElement);
+    this.form.remove();
+    if (hadFocus) this.way().focus({ preventScroll: true });
+  }
+
+  /** Stores an unsaved edit and the text that it started from, so that it survives a reload. */
+  remember() {
+    const { value } = this.field;
+    keepInTab(nameOf(this.message.id), value === this.before ? null : this.draft(value));
+  }
+}
+
+/** An edit of a message in the list, or a suggested one. */
+class MessageEdit extends Edit {
+  constructor(message, now, draft) {
+    super(message, now, draft, "edit-message");
+    this.isSuggestion = !mayEdit(message);
+  }
+
+  open() {
+    const { message, form } = this;
     form.dataset.own = "";
     if (this.isSuggestion) {
       form.querySelector("[data-name=save]").textContent = words.suggestionSend;
@@ -37,18 +110,18 @@ class Edit {
     for (const button of form.querySelectorAll("[data-for]"))
       button.hidden = !message.matches(button.dataset.for) || (this.isSuggestion && button.dataset.name === "again");
     if (!this.isSuggestion && message === lastMessage(".user") && message.matches(".mine")) this.#preferAnswer();
-    form.addEventListener("submit", (event) => this.#submit(event));
-    form.addEventListener("click", ({ target }) => target.closest("[data-name=cancel]") && this.#cancel());
-    field.addEventListener("keydown", (event) => this.#keys(event));
-    field.addEventListener("input", () => this.#remember());
     message.addEventListener("gone", () => this.#rescue(), { once: true });
-    this.watcher.observe(message, { attributeFilter: ["data-revision"] });
     message.querySelector(":scope > .source")?.remove();
-    message.append(form);
-    grow(field);
-    field.focus();
-    field.setSelectionRange(field.value.length, field.value.length);
-    if (this.isOld) this.#clash();
+    super.open({ attributeFilter: ["data-revision"] });
+  }
+
+  /** The element that gets the focus when the form closes. */
+  way() {
+    return this.message;
+  }
+
+  resume(draft) {
+    edit(this.message, draft);
   }
 
   /** Whether saving also asks for a new answer: the default for the user's own last message. */
@@ -59,17 +132,16 @@ class Edit {
     save.after(again);
   }
 
-  #keys(event) {
-    if (composing(event)) return;
+  pressed(event) {
     event.stopPropagation();
-    if (event.key === "Escape") this.#cancel();
+    if (event.key === "Escape") this.cancel();
     else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       this.form.requestSubmit();
     }
   }
 
-  async #submit(event) {
+  async submitted(event) {
     event.preventDefault();
     const how = event.submitter?.dataset.name ?? "save";
     const { value } = this.field;
@@ -80,8 +152,8 @@ class Edit {
     if (atMost === null) return;
     if (atMost === "fork") return this.#fork(value);
     if (value !== this.before && !(await this.#save(value, event.submitter))) return;
-    if (this.form.isConnected && this.field.value !== value) return this.#remember(); // the user has typed on
-    this.#close();
+    if (this.form.isConnected && this.field.value !== value) return this.remember(); // the user has typed on
+    this.close();
     if (how === "again") await retry(this.message, insist, atMost);
   }
 
@@ -98,7 +170,7 @@ class Edit {
   async #fork(text) {
     await insist(async () => {
       const { url } = await live.request({ type: "fork", id: this.message.id, text, run: true });
-      this.#close();
+      this.close();
       location.assign(url);
     });
   }
@@ -123,14 +195,12 @@ class Edit {
 
   async #stale(refusal) {
     if (refusal.code !== "stale") throw refusal;
-    if (!(await this.#clash()) && this.form.isConnected) notice(refusal.message, { about: `edit:${this.message.id}` });
+    if (!(await this.clash()) && this.form.isConnected) notice(refusal.message, { about: `edit:${this.message.id}` });
     return null;
   }
 
-  /** Shows the message's present text beside the edit. */
-  async #clash() {
-    const choices = { take: (present) => this.#take(present), keep: (present) => this.#keep(present) };
-    const present = await clash.show({ of: this.message.id, place: this.place, field: this.field, ...choices });
+  async clash() {
+    const present = await super.clash();
     if (!present) return null;
     leave(); // following the end of the list would scroll the field away
     this.field.scrollIntoView({ block: "nearest" });
@@ -138,53 +208,22 @@ class Edit {
   }
 
   /** Takes the message's present text; offers to restore the edit. */
-  #take(present) {
+  take(present) {
     const { value } = this.field;
     Object.assign(this, { before: present.current, revision: present.revision });
-    this.#close();
-    if (value !== present.current) this.#offerBack(value);
-  }
-
-  #keep(present) {
-    Object.assign(this, { before: present.current, revision: present.revision });
-    clash.hide(this.place);
-    this.#remember();
-    this.form.requestSubmit();
+    this.close();
+    if (value !== present.current) this.offerBack(value);
   }
 
   /** Handles a change by another person: an untouched edit takes the new text. */
-  async #look() {
+  async look() {
     const { revision } = this.message.dataset;
     const now = await sourceOf(this.message);
     if (now === null || !this.form.isConnected || this.saving || now === this.before) return;
-    if (this.field.value !== this.before) return this.#clash();
+    if (this.field.value !== this.before) return this.clash();
     Object.assign(this, { before: now, revision });
     this.field.value = now;
     say(words.promptChanged);
-  }
-
-  #cancel() {
-    const { value } = this.field;
-    this.#close();
-    if (value !== this.before) this.#offerBack(value);
-  }
-
-  #offerBack(text) {
-    const draft = this.#draft(text);
-    toast(words.editDiscarded, { action: { label: words.resumeEdit, run: () => edit(this.message, draft) } });
-  }
-
-  #draft(text) {
-    return { text, before: this.before, revision: this.revision };
-  }
-
-  #close() {
-    this.watcher.disconnect();
-    keepInTab(nameOf(this.message.id), null);
-    settle(`edit:${this.message.id}`);
-    const hadFocus = this.form.contains(document.activeElement);
-    this.form.remove();
-    if (hadFocus) this.message.focus({ preventScroll: true });
   }
 
   /** Called before the message leaves the list: the edit goes to the composer. */
@@ -195,11 +234,83 @@ class Edit {
     restore(this.field.value);
     notice(words.editRescued, { about: "send" });
   }
+}
 
-  /** Stores an unsaved edit and the text that it started from, so that it survives a reload. */
-  #remember() {
+/** An edit of a queued message, whose text is on the page. */
+class QueuedEdit extends Edit {
+  constructor(message, draft) {
+    super(message, { before: queuedText(message), revision: message.dataset.revision }, draft, "edit-queued");
+  }
+
+  open() {
+    super.open({ childList: true });
+    this.message.classList.add("editing");
+  }
+
+  way() {
+    return this.message.querySelector("[data-action=edit-queued]");
+  }
+
+  resume(draft) {
+    editQueued(this.message, draft);
+  }
+
+  pressed(event) {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      this.cancel();
+    } else if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      this.form.requestSubmit();
+    }
+  }
+
+  async submitted(event) {
+    event.preventDefault();
     const { value } = this.field;
-    keepInTab(nameOf(this.message.id), value === this.before ? null : this.#draft(value));
+    if (clash.isOpen(this.place)) return clash.point(this.place);
+    if (!value.trim() || value === this.before) return this.close();
+    if (!fits(value)) return;
+    this.saving = value;
+    try {
+      const command = { type: "edit_queued", id: this.message.id, text: value, revision: Number(this.revision) };
+      const { revision } = await live.request(command);
+      Object.assign(this, { before: value, revision });
+    } catch (refusal) {
+      return refusal.code === "stale" ? this.clash() : notice(refusal.message, { about: `edit:${this.message.id}` });
+    } finally {
+      this.saving = null;
+    }
+    if (!this.form.isConnected) return;
+    if (this.field.value === value) this.close();
+    else this.remember(); // the user has typed on
+  }
+
+  take() {
+    this.close();
+  }
+
+  /** Checks whether the message has been changed elsewhere. */
+  look() {
+    if (!this.form.isConnected) this.watcher.disconnect();
+    else if (![this.before, this.saving].includes(queuedText(this.message))) this.clash();
+  }
+
+  close() {
+    if (!this.form.isConnected) return;
+    this.message.classList.remove("editing");
+    super.close();
+  }
+
+  /** Withdraws the offer when the message is removed or delivered. */
+  offerBack(text) {
+    const withdraw = super.offerBack(text);
+    const watcher = new MutationObserver(() => {
+      if (this.message.isConnected) return;
+      watcher.disconnect();
+      withdraw();
+    });
+    watcher.observe(document.getElementById("queue"), { childList: true });
   }
 }
 
@@ -210,7 +321,13 @@ export async function edit(message, draft = keptInTab(nameOf(message.id))) {
   const before = await sourceOf(message);
   if (before === null) return notice(words.notLoaded);
   if (!message.isConnected || isEdited(message)) return; // requested twice
-  new Edit(message, { before, revision }, draft).open();
+  new MessageEdit(message, { before, revision }, draft).open();
 }
 
+/** Opens the edit form of a queued message. */
+export function editQueued(message, draft = keptInTab(nameOf(message.id))) {
+  if (!message.querySelector("form")) new QueuedEdit(message, draft).open();
+}
+
+const queuedText = (message) => message.querySelector(".queued-text").textContent;
 const nameOf = (id) => `parley:edit:${id}`;

@@ -13,7 +13,7 @@ import {
 import * as opener from "../dialogs/opener.js";
 import { post } from "../net/http.js";
 import { listening, ring } from "../net/socket.js";
-import { keep, kept } from "../net/storage.js";
+import { keep, keepInTab, kept, keptInTab } from "../net/storage.js";
 import { offerAccount } from "../sidebar/account.js";
 import { showsArchive } from "../sidebar/organise.js";
 import * as rail from "../sidebar/session_list.js";
@@ -29,6 +29,8 @@ const page = document.getElementById("main");
 const form = document.getElementById("begin");
 const [agent, model] = ["agent", "model"].map((name) => form.querySelector(`[name=${name}]`)); // elements.model is the button, too
 const DRAFT = `parley:draft:${page.dataset.viewerId}:new`;
+const lists = document.querySelectorAll(".prompts[data-agent]");
+const CHOICE = `parley:choice:${page.dataset.viewerId}`;
 
 connectCommon();
 opener.connect();
@@ -46,6 +48,7 @@ async function send(files) {
   try {
     const { address } = await post(form.action, message(files), words.notBegun);
     keep(DRAFT, "");
+    keepInTab(CHOICE, null);
     location.assign(address);
   } catch (error) {
     form.ariaBusy = "false";
@@ -88,15 +91,24 @@ on("prompt", (button) => {
 function choose(command) {
   if (command.type === "set_agent") [agent.value, model.value] = [command.agent, ""];
   else model.value = `${command.provider}/${command.model}`;
+  keepInTab(CHOICE, { agent: agent.value, model: model.value });
   showChoice();
   return command;
+}
+
+/** Returns to what was chosen before a sign-in or a reload, unless the address names an agent. */
+function recallChoice() {
+  const choice = keptInTab(CHOICE);
+  const isKnown = [...lists].some((list) => list.dataset.agent === choice?.agent);
+  if (isKnown && !new URLSearchParams(location.search).has("agent")) {
+    [agent.value, model.value] = [choice.agent, choice.model];
+  }
 }
 
 /** Shows the form's choice: on the picker's button, in the picker, and by the agent's suggestions. */
 function showChoice() {
   const button = document.getElementById("model");
-  const lists = [...document.querySelectorAll(".home-prompts")];
-  const { title, model: own } = lists.find((list) => list.dataset.agent === agent.value).dataset;
+  const { title, model: own } = [...lists].find((list) => list.dataset.agent === agent.value).dataset;
   for (const list of lists) list.hidden = list.dataset.agent !== agent.value;
   for (const name of button.querySelectorAll(".agent-now bdi")) name.textContent = title;
   const [, ...name] = model.value.split("/"); // a model's name may contain slashes
@@ -130,6 +142,7 @@ function followList() {
 
 begin(field.defaultValue || kept(DRAFT));
 opener.connectChoice(choose);
+recallChoice();
 showChoice();
 connectUploads();
 connectDropping();

@@ -52,7 +52,7 @@ on("expand", (button) => {
   button.remove();
 });
 on("suggestions", async (button) => (await late(() => import("../messages/details.js")))?.toggleSuggestions(button));
-on("prompt", (button) => composer.suggest(button.textContent));
+on("prompt", (button) => composer.suggest(button.value));
 for (const action of ["retry", "continue"]) on(action, (button) => retry(button.dataset));
 
 function refused(kind, key, message) {

@@ -19,16 +19,25 @@ function clear() {
 
 const hasUnsent = () => namesIn("localStorage").some((name) => name.startsWith("parley:outbox:"));
 
-/** Signs out; asks first if the user has no way to sign in again. */
-export async function signOut() {
-  const form = document.getElementById("sign-out");
-  if (form.dataset.wayBack === "yes" || (await answerOf(copyOf("confirm-sign-out"))) === "confirm")
-    form.requestSubmit();
+/** Signs out, as the button in the settings does. */
+export const signOut = () => document.getElementById("sign-out").requestSubmit();
+
+/** Asks a user who has no way to sign in again; resolves to whether to sign out. */
+async function isSure() {
+  const dialog = copyOf("confirm-sign-out");
+  dialog.querySelector("a").addEventListener("click", () => dialog.close()); // in the settings it leads to the same page
+  return (await answerOf(dialog)) === "confirm";
 }
 
 export function connect() {
   for (const form of document.querySelectorAll("form[data-sign-out]")) {
-    form.addEventListener("submit", (event) => {
+    form.addEventListener("submit", async (event) => {
+      if (form.dataset.wayBack === "no") {
+        event.preventDefault();
+        if (!(await isSure())) return;
+        form.dataset.wayBack = "yes";
+        return form.requestSubmit();
+      }
       if (hasUnsent() && !confirm(form.dataset.signOut)) return event.preventDefault();
       clear();
       addEventListener("pagehide", clear); // also what the page stores while it unloads
