@@ -31,7 +31,7 @@ export async function insist(task, { label = words.stopAndDo, tell = notice, red
 }
 
 /** Stops the agent and then carries out a request, like `insist`. */
-export function stopFirst(task, options) {
+function stopFirst(task, options) {
   const later = async () => {
     await stopped();
     return insist(task, options);
@@ -61,7 +61,7 @@ export function retry({ id }, how = insist, atMost = 0) {
 }
 
 /** Runs the tools of a message's response again. */
-export function runTools({ id }, how = insist) {
+function runTools({ id }, how = insist) {
   const asks = { title: words.runToolsTitle, confirm: words.actionRunTools };
   return how(() => withdraw({ type: "run_tools", id }, asks), { label: words.stopAndRunTools });
 }

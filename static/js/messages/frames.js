@@ -172,7 +172,7 @@ export class Inbox {
 
 // The text of streaming messages: finished blocks stay, the unfinished tail is patched.
 
-export class Streams {
+class Streams {
   #states = new Map();
   #dirty = new Set();
 

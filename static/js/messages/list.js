@@ -283,7 +283,7 @@ const MOST_NAMES = 2;
 const opened = new Set(); // the first calls of the runs that the user has unfolded
 
 /** Folds or unfolds the run that a message is in. */
-export function fold(message) {
+function fold(message) {
   if (!message?.matches("article.tool_group")) return;
   let first = message;
   while (isCall(first.previousElementSibling)) first = first.previousElementSibling;

@@ -91,7 +91,7 @@ export async function toStart() {
 }
 
 /** Goes to the first message at or after a time, or to the last one. */
-export async function toMoment(moment) {
+async function toMoment(moment) {
   const isSince = (element) => new Date(element.querySelector("time[datetime]")?.dateTime) >= moment;
   const first = () => [...list.querySelectorAll("article.message")].find(isSince);
   leave();
