@@ -92,7 +92,14 @@ def session_frame(session: SessionSnapshot, revision: int | None) -> Json:
     """Return the frame that updates the session parts of a page."""
     archived = session.status == Session.Status.ARCHIVED
     parts = session_parts(session)
-    return {"op": "session", "revision": revision, "status": session.agent_status, "archived": archived, "parts": parts}
+    return {
+        "op": "session",
+        "revision": revision,
+        "status": session.agent_status,
+        "archived": archived,
+        "replies": session.replies,
+        "parts": parts,
+    }
 
 
 def session_parts(session: SessionSnapshot) -> dict[str, SafeString]:

@@ -74,22 +74,24 @@ async function choices(name, written) {
   return fitting.map((choice) => ({ icon: slashCommand.icon, ...choice, slashCommand }));
 }
 
-// "@" and a name: completes the names of people in the session.
+// "@" and a name: completes "agent" and the names of people in the session.
 
 const FRESH = 60_000;
 const page = document.getElementById("main");
 let people = null; // a promise
 let askedAt = 0;
 
-/** Suggests people other than the user. */
+/** Suggests the agent, and people other than the user. */
 export const mentionSource = {
   at(text, caret) {
     const found = /(?:^|[\s(])@([^@\n]{0,40})$/u.exec(text.slice(0, caret));
     return found && { from: caret - found[1].length - 1, query: found[1].toLowerCase() };
   },
   async find(query) {
+    const agent = { label: "agent", detail: page.dataset.agent, icon: "bot" };
     const others = (await known()).filter(({ id }) => String(id) !== page.dataset.viewerId);
-    return others.filter((person) => fits(person, query)).map(suggestion);
+    const people = others.filter((person) => fits(person, query)).map(suggestion);
+    return fits({ name: agent.label, username: agent.detail }, query) ? [agent, ...people] : people;
   },
   take({ label }, { from, to }) {
     insert(`@${label} `, from, to);

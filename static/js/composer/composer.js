@@ -2,7 +2,7 @@
 import { isIdle, setPart, showIdleAgain } from "../messages/frames.js";
 import { pendingOf, showPending } from "../messages/list.js";
 import { toEnd } from "../messages/scroll.js";
-import { ask, live, page } from "../messages/session.js";
+import { ask, isGuest, live, page } from "../messages/session.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
 import { composing, field, fits, grow, insert, restore, sends, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
@@ -51,7 +51,7 @@ function connectWorking() {
     run: stop,
     can: () => !isIdle(),
   });
-  new MutationObserver(tell).observe(page, { attributeFilter: ["data-status", "data-agent"] });
+  new MutationObserver(tell).observe(page, { attributeFilter: ["data-status", "data-agent", "data-replies"] });
   tell();
 }
 
@@ -63,7 +63,33 @@ function stopped(event) {
 }
 
 function tell() {
-  field.placeholder = isIdle() ? fill(field.dataset.idle, { name: page.dataset.agent }) : field.dataset.working;
+  const { idle, mentions, working } = field.dataset;
+  if (!isIdle()) field.placeholder = working;
+  else field.placeholder = repliesTo("all") ? fill(idle, { name: page.dataset.agent }) : mentions;
+}
+
+// Which messages the agent answers: all, or those that mention it.
+
+const repliesTo = (which) => page.dataset.replies === which;
+const reply = (which) => ask({ type: "configure", replies: which });
+
+function connectReplies() {
+  if (isGuest) return;
+  on("reply-to-all", () => reply("all"));
+  offer({
+    id: "reply-to-mentions",
+    label: words.replyToMentions,
+    icon: "message-square",
+    run: () => reply("mentions"),
+    can: () => repliesTo("all"),
+  });
+  offer({
+    id: "reply-to-all",
+    label: words.replyToAll,
+    icon: "message-square",
+    run: () => reply("all"),
+    can: () => repliesTo("mentions"),
+  });
 }
 
 const SLOW = 400; // ms after which an unconfirmed message is shown as being sent
@@ -84,6 +110,7 @@ export class Composer {
     drafts.connect();
     connectTyping();
     connectWorking();
+    connectReplies();
     connectUploads();
     connectDropping();
     connectDictation();

@@ -47,10 +47,11 @@ export function setPart(name, html) {
   if (name === "agent") showAgent();
 }
 
-function setSession({ parts, status, archived }) {
+function setSession({ parts, status, archived, replies }) {
   for (const [name, html] of Object.entries(parts)) setPart(name, html);
   setStatus(status);
   page.dataset.archived = archived ? "yes" : "no";
+  page.dataset.replies = replies;
 }
 
 function setWork({ html, status }) {
