@@ -52,6 +52,9 @@ CONFIGURATION = (
     "/etc/ssl/openssl.cnf",
 )
 NETWORK_CONFIGURATION = ("/etc/hosts", "/etc/resolv.conf")
+# When memory runs short, the kernel ends these processes first. A command can undo this for itself, unless Parley has
+# CAP_SYS_RESOURCE.
+FIRST_TO_DIE = ("choom", "-n", "1000", "--")
 MB = 1024 * 1024
 
 
@@ -106,6 +109,7 @@ def sandboxed(command: Sequence[str], sandbox: Sandbox, system: System, files: D
     """Return the arguments that run `command` in `sandbox`. Pure."""
     folder = MOUNT_POINT if system.is_root else str(sandbox.workspace)
     arguments = [
+        *FIRST_TO_DIE,
         *(_as_unprivileged(sandbox.workspace) if system.is_root else ()),
         *("bwrap", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"),
         *("--unshare-user", "--disable-userns", "--uid", str(USER_ID), "--gid", str(USER_ID)),
@@ -132,8 +136,7 @@ def sandboxed(command: Sequence[str], sandbox: Sandbox, system: System, files: D
 def limited(command: Sequence[str], limits: Limits) -> list[str]:
     """Return the arguments that run a command within the kernel's limits for each process.
 
-    They are set inside, where the number of processes counts those of the sandbox alone. When memory runs short, the
-    kernel ends these processes first.
+    They are set inside, where the number of processes counts those of the sandbox alone.
     """
     of_process = {
         "nproc": limits.processes,
@@ -145,8 +148,7 @@ def limited(command: Sequence[str], limits: Limits) -> list[str]:
     }
     settings = [f"--{name}={value}" for name, value in of_process.items()]
     # A write beyond the size of files fails, instead of ending the program by a signal.
-    wrappers = ["choom", "-n", "1000", "--", "nice", "-n", "5", "env", "--ignore-signal=XFSZ"]
-    return [*wrappers, "prlimit", *settings, "--", *command]
+    return ["nice", "-n", "5", "env", "--ignore-signal=XFSZ", "prlimit", *settings, "--", *command]
 
 
 def _as_unprivileged(workspace: Path) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +14,7 @@ from agents.errors import ProviderError
 from agents.events import ReasoningDelta, Usage
 from agents.messages import Json, ToolCall
 from agents.providers.scripted import Gate
+from agents.tools import NO_CONTEXT, ToolContext, tool
 from chat.models import Session, User
 from tests.support.client import EventsClient
 from tests.support.socket import Socket, path_of
@@ -344,3 +347,31 @@ async def test_status_names_the_tool_that_runs(node: TestNode, ana: User, protoc
         wanted = {"op": "status"} if protocol == "page" else {"type": "agent_status"}
         await socket.next(**wanted, status="tool_calling", tool_name="web_fetch")
         await socket.next(**wanted, status="idle")
+
+
+@pytest.mark.parametrize("protocol", ["events", "page"])
+async def test_output_of_a_running_tool_reaches_viewers(node: TestNode, ana: User, protocol: str) -> None:
+    """UI-10: while it runs, also those who come later."""
+    end = asyncio.Event()
+
+    @tool(name="bash")
+    async def shell(context: ToolContext = NO_CONTEXT) -> str:
+        """Print something."""
+        context.report("output so far\n")
+        await end.wait()
+        return "result at the end"
+
+    def shows(viewer: Socket, text: str) -> Callable[[], bool]:
+        return lambda: any(text in str(frame) for frame in viewer.frames)
+
+    node.script([[ToolCall("c1", "bash", {}, "{}")], ["Bye"]], tools=[shell])
+    session = await node.session(ana)
+    async with Socket(path_of(session, protocol), ana) as socket:
+        socket.send(type="sync")
+        await node.send(session, ana, "Go")
+        await socket.until(shows(socket, "output so far"))
+        async with Socket(path_of(session, protocol), ana) as late:
+            late.send(type="sync")
+            await late.until(shows(late, "output so far"))
+        end.set()
+        await socket.until(shows(socket, "result at the end"))

@@ -21,6 +21,7 @@ WORKSPACE = Path("/data/workspaces/s_1")
 def test_the_arguments_of_a_command() -> None:
     """Each option keeps something out: one that is missing opens the sandbox."""
     assert sandboxed(["true"], Sandbox(WORKSPACE), SYSTEM, FILES) == [
+        *("choom", "-n", "1000", "--"),
         *("bwrap", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"),
         *("--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"),
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net"),
@@ -41,7 +42,7 @@ def test_the_arguments_of_a_command() -> None:
 def test_the_limits_of_a_process() -> None:
     limits = Limits(memory_mb=1, processes=2, cpu_seconds=3, open_files=4, file_mb=5)
     assert limited(["true"], limits) == [
-        *("choom", "-n", "1000", "--", "nice", "-n", "5", "env", "--ignore-signal=XFSZ", "prlimit"),
+        *("nice", "-n", "5", "env", "--ignore-signal=XFSZ", "prlimit"),
         *("--nproc=2", "--data=1048576", "--fsize=5242880", "--cpu=3", "--nofile=4", "--core=0"),
         *("--", "true"),
     ]
@@ -52,10 +53,12 @@ def test_root_runs_commands_by_an_account_without_rights() -> None:
     arguments = sandboxed(["true"], Sandbox(WORKSPACE), AS_ROOT, FILES)
     end = arguments.index("bwrap")
     assert arguments[:end] == [
+        *("choom", "-n", "1000", "--"),
         *("unshare", "--mount", "--", "sh", "-c", 'mount --no-mtab --bind "$1" /mnt && shift && exec "$@"', "sh"),
         *("/data/workspaces/s_1", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"),
     ]
     expected = sandboxed(["true"], Sandbox(WORKSPACE), SYSTEM, FILES)
+    expected = expected[expected.index("bwrap") :]
     assert arguments[end:] == ["/mnt" if each == str(WORKSPACE) else each for each in expected]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from agents.approval import Rules
 from agents.config_file import read_config
+from agents.messages import ToolCall
 from agents.sandbox.command import ENVIRONMENT
 from agents.toolbox import SANDBOX_TOOLS, TOOLBOX
 
@@ -18,7 +20,12 @@ def test_the_configuration_gives_an_agent_all_tools(tmp_path: Path) -> None:
     file.write_text("".join(examples))
     agent = read_config(file, {}).agents["coder"]
     assert {tool.name for tool in SANDBOX_TOOLS} < set(agent.tools) <= set(TOOLBOX)
-    assert agent.approval.allow == ("bash(ls *)", "bash(git status*)")
+    rules = Rules(allow=agent.approval.allow)
+    verdicts = [
+        rules.verdict(ToolCall("c", "bash", {"command": command}), needs_approval=True)
+        for command in ("ls -la", "date")
+    ]
+    assert verdicts == ["run", "ask"]
 
 
 def test_all_variables_of_the_environment_are_named() -> None:
