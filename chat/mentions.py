@@ -1,4 +1,4 @@
-"""Whether a message is for the agent: it names the agent after an @ (RUN-06)."""
+"""Whether a message is for the agent: it names the agent after an @ (RUN-17)."""
 
 from __future__ import annotations
 

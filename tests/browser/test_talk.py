@@ -1,4 +1,4 @@
-"""RUN-06: people talk to each other in a session whose agent answers only messages that mention it."""
+"""RUN-17: people talk to each other in a session whose agent answers only messages that mention it."""
 
 from __future__ import annotations
 

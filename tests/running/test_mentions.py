@@ -1,4 +1,4 @@
-"""RUN-06: messages that are not for the agent: people talk to each other, and the agent reads it when it is asked."""
+"""RUN-17: messages that are not for the agent: people talk to each other, and the agent reads it when it is asked."""
 
 from __future__ import annotations
 
