@@ -24,6 +24,7 @@ from tests.browser.screens import (
     admin_screens,
     files,
     leave,
+    leave_alone,
     overlays,
     past,
     places,
@@ -49,6 +50,7 @@ __all__ = [
     "talk",
     "teams",
 ]
+LIGHT = "/healthz"  # a page of the same site without any script
 DESKTOP: Json = {"viewport": {"width": 1280, "height": 800}}
 PHONE: Json = {
     "viewport": {"width": 390, "height": 844},
@@ -79,6 +81,14 @@ async def visit(
     page = await context.new_page()
     await sign_in_as(page, showcase, who)
     return page
+
+
+async def start_over(page: Page, showcase: Showcase, who: str = "ana") -> None:
+    """Make a visitor's browser as it was, but for its caches and processes: a new one would need them again."""
+    await leave_alone(page)
+    await page.goto(LIGHT)
+    await page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+    await sign_in_as(page, showcase, who)
 
 
 async def take(browser: Browser, showcase: Showcase, name: str, folder: str) -> None:

@@ -42,6 +42,8 @@ class Person:
         button = person.page.get_by_role("button", name="Sign in", exact=True)
         if "/accounts/link/" in address and await button.count():
             await button.click()
+            # Its scripts have run when it is loaded: before that, keys and clicks do nothing.
+            await person.page.wait_for_url(lambda url: "/accounts/link/" not in url)
         return person
 
     @classmethod

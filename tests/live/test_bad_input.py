@@ -87,7 +87,7 @@ async def test_frames_that_are_no_text_or_too_long_are_refused(node: TestNode, a
         await socket.next(type="pong")
 
 
-async def test_ref_comes_back_exactly(node: TestNode, ana: User) -> None:
+async def test_ref_is_returned_unchanged(node: TestNode, ana: User) -> None:
     """LIVE-04: whatever characters it has."""
     session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
@@ -122,7 +122,7 @@ async def test_sync_takes_any_knowledge(node: TestNode, ana: User, protocol: str
         assert all(frame.get("type") != "refused" for frame in socket.frames)
 
 
-async def test_knowledge_of_foreign_messages_tells_nothing(node: TestNode, ana: User, bo: User) -> None:
+async def test_sync_reveals_nothing_of_other_sessions(node: TestNode, ana: User, bo: User) -> None:
     """LIVE-06: `have` names messages; those of other sessions are not there."""
     node.script([["Secret"]])
     theirs, mine = await node.session(bo), await node.session(ana)

@@ -87,7 +87,7 @@ async def tape(node: TestNode, ana: User) -> AsyncIterator[Tape]:
 
 
 @pytest.mark.both_databases
-async def test_lost_last_event_is_made_good_by_the_beacon(tape: Tape) -> None:
+async def test_beacon_makes_viewers_fetch_a_lost_last_event(tape: Tape) -> None:
     """LIVE-02: also when a user has come in the meantime and knows more than the others."""
     viewers = await tape.both()
     await tape.node.do(lifecycle.rename, session=tape.session, author=tape.owner, title="Lost")
@@ -100,7 +100,7 @@ async def test_lost_last_event_is_made_good_by_the_beacon(tape: Tape) -> None:
 
 
 @pytest.mark.both_databases
-async def test_hints_of_an_overtaken_commit_are_not_told(tape: Tape) -> None:
+async def test_status_of_an_earlier_commit_is_not_sent_after_a_later_one(tape: Tape) -> None:
     """RUN-03: a commit's events may be published after a later one's: its status is of the past."""
     viewers = await tape.both()
     tape.node.script([["Yes."], ["No."]])
@@ -123,7 +123,7 @@ async def test_hints_of_an_overtaken_commit_are_not_told(tape: Tape) -> None:
 
 
 @pytest.mark.parametrize("lost", [1, 3, 5])
-async def test_gap_in_the_text_is_made_good_from_the_rows(tape: Tape, lost: int) -> None:
+async def test_gap_in_live_text_is_filled_from_the_rows(tape: Tape, lost: int) -> None:
     """LIVE-02: live text that never reached this process, wherever it was cut out."""
     viewers = await tape.both()
     gates = [Gate() for _ in range(6)]
@@ -141,7 +141,7 @@ async def test_gap_in_the_text_is_made_good_from_the_rows(tape: Tape, lost: int)
     await tape.assert_shown_to(viewers)
 
 
-async def test_client_asks_for_last_words_that_were_lost(tape: Tape) -> None:
+async def test_client_syncs_when_the_end_of_a_text_was_lost(tape: Tape) -> None:
     """LIVE-02: the end of a response tells its length, so that lost last words leave a gap too."""
     viewers = await tape.both()
     gate = Gate()
@@ -154,7 +154,7 @@ async def test_client_asks_for_last_words_that_were_lost(tape: Tape) -> None:
     await tape.assert_shown_to(viewers)
 
 
-async def test_last_words_before_a_pause_are_found_by_the_beacon(tape: Tape) -> None:
+async def test_beacon_reveals_text_that_was_lost_before_a_pause(tape: Tape) -> None:
     """LIVE-02: live text that was lost, and nothing after it that would show the gap."""
     viewers = await tape.both()
     gate = Gate()
@@ -178,7 +178,7 @@ async def test_last_words_before_a_pause_are_found_by_the_beacon(tape: Tape) -> 
 
 
 @pytest.mark.both_databases
-async def test_joiner_is_shown_what_was_heard_beyond_the_rows(tape: Tape) -> None:
+async def test_joining_viewer_gets_live_text_that_is_not_in_the_rows_yet(tape: Tape) -> None:
     """LIVE-02: the rows are up to a writer's interval behind the stream."""
     gate = Gate()
     tape.node.script([["First ", gate]])
@@ -245,7 +245,7 @@ async def test_streamed_text_can_be_edited_when_it_is_over(tape: Tape) -> None:
     await tape.assert_shown_to(viewers)
 
 
-async def test_events_told_twice_change_nothing(tape: Tape) -> None:
+async def test_repeated_events_change_nothing(tape: Tape) -> None:
     """Repeated events change nothing (LIVE-02)."""
     viewers = await tape.both()
     tape.node.script([["Some ", "text"]])
@@ -286,7 +286,7 @@ async def test_message_that_is_gone_before_it_is_read_is_removed(tape: Tape) -> 
     await tape.node.idle(tape.session)
 
 
-async def test_event_that_cannot_be_told_sends_viewers_to_the_rows(
+async def test_viewers_sync_after_an_event_that_cannot_be_rendered(
     tape: Tape, caplog: pytest.LogCaptureFixture
 ) -> None:
     """MSG-10, LIVE-02: it is logged once, and costs neither the events after it nor the viewers."""
@@ -308,7 +308,7 @@ async def test_event_that_cannot_be_told_sends_viewers_to_the_rows(
     caplog.clear()
 
 
-async def test_viewer_with_a_later_revision_than_the_rows_begins_anew(tape: Tape) -> None:
+async def test_viewer_with_a_later_revision_than_the_rows_reloads(tape: Tape) -> None:
     """LIVE-02: the rows may come from a backup."""
     events, page = EventsClient(), PageClient()
     events.revision = page.revision = 1000

@@ -119,7 +119,9 @@ async def test_joiner_at_the_very_end_sees_the_end(node: TestNode, second_hub: H
             viewer.leave()
 
 
-async def test_hub_restart_in_mid_stream_is_made_good(node: TestNode, second_hub: Hub, ana: User) -> None:
+async def test_viewers_miss_nothing_when_a_hub_restarts_in_mid_stream(
+    node: TestNode, second_hub: Hub, ana: User
+) -> None:
     """LIVE-02, LIVE-04: viewers of a web process that goes away come back to another and miss nothing."""
     pause = Gate()
     node.script([["One ", "[two][x]\n\n", "three ", pause, "four\n\n[x]: http://five.example\n\nsix"]])
@@ -147,7 +149,7 @@ async def test_hub_restart_in_mid_stream_is_made_good(node: TestNode, second_hub
     await second_hub.start()
 
 
-async def test_page_that_comes_back_is_sent_only_what_it_lacks(node: TestNode, ana: User) -> None:
+async def test_reconnecting_page_gets_only_what_it_lacks(node: TestNode, ana: User) -> None:
     """LIVE-02, LIVE-04: finished blocks that it has stand as they are."""
     pause, end = Gate(), Gate()
     node.script([["One\n\n", "two\n\n", "three", pause, " four\n\n", "five", end, "."]])
@@ -171,7 +173,7 @@ async def test_page_that_comes_back_is_sent_only_what_it_lacks(node: TestNode, a
     await page.leave()
 
 
-async def test_page_that_comes_to_another_process_is_sent_what_changed(
+async def test_page_that_reconnects_to_another_process_gets_changed_blocks(
     node: TestNode, second_hub: Hub, ana: User
 ) -> None:
     """LIVE-02: blocks that another process had drawn may have been drawn again since."""

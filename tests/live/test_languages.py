@@ -31,7 +31,7 @@ async def pages(session: Session, person: User) -> list[SocketViewer[PageClient]
     return viewers
 
 
-async def test_each_page_is_told_in_its_own_language(node: TestNode, ana: User) -> None:
+async def test_each_page_gets_frames_in_its_own_language(node: TestNode, ana: User) -> None:
     """UI-13, LIVE-01: what is pushed to a page is what its reload would show: messages, status, figures, title."""
     gate = Gate()
     node.script([["Hello", gate]])
@@ -132,7 +132,7 @@ def test_page_is_in_the_chosen_language(
     assert translation.get_language() == "en"
 
 
-async def test_events_have_no_words_of_ours(node: TestNode, ana: User) -> None:
+async def test_events_contain_no_interface_texts(node: TestNode, ana: User) -> None:
     """LIVE-01: programs get values; the language of other viewers changes nothing."""
     session = await node.session(ana)
     events = await SocketViewer(EventsClient(), session, ana, language="zh-hans").open()

@@ -57,7 +57,7 @@ def label_of(client: PageClient) -> str:
     return Names(client.parts.get("presence", "")).label
 
 
-async def test_everybody_is_told_who_is_here(node: TestNode, ana: User, bo: User) -> None:
+async def test_all_viewers_see_who_is_present(node: TestNode, ana: User, bo: User) -> None:
     """LIVE-05: on both faces; two tabs are one person; who closes the last one has gone."""
     session = await node.session(ana)
     await node.do(let_in, session, bo, "viewer")
@@ -155,7 +155,7 @@ async def test_killed_process_takes_its_people_along(
 
 
 @pytest.mark.usefixtures("_quick_beacon")
-async def test_what_was_missed_is_repeated(
+async def test_lost_presence_messages_are_repeated(
     node: TestNode, second_hub: Hub, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-05: the layer may lose a word."""
@@ -178,7 +178,7 @@ async def test_what_was_missed_is_repeated(
 
 
 @pytest.mark.usefixtures("translated")
-async def test_presence_is_told_in_the_page_s_language(node: TestNode, ana: User) -> None:
+async def test_presence_frames_are_in_the_page_s_language(node: TestNode, ana: User) -> None:
     """UI-13, LIVE-05: one frame for each language."""
     session = await node.session(ana)
     for language in LANGUAGES:

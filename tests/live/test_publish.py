@@ -145,7 +145,7 @@ def moody(monkeypatch: pytest.MonkeyPatch) -> Moody:
     return layer
 
 
-async def test_hanging_layer_is_given_up_and_told_of_once(
+async def test_hanging_layer_is_abandoned_and_logged_once(
     moody: Moody, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """LIVE-02: what it does not take is dropped; who publishes never waits, and what waits is bounded."""

@@ -46,7 +46,7 @@ def rings(socket: Socket) -> int:
     return socket.frames.count(RAIL)
 
 
-async def test_lists_hear_of_what_happens_in_other_sessions(node: TestNode, ana: User, bo: User) -> None:
+async def test_session_lists_are_notified_of_changes_in_other_sessions(node: TestNode, ana: User, bo: User) -> None:
     """A turn, a new title and sharing notify pages at once, whatever session they show; no one else is notified."""
     node.script(lambda request: ["Yes."])
     session, other = await new_sessions(node, ana, bo)
@@ -89,7 +89,7 @@ async def test_news_for_one_person_reach_all_processes(node: TestNode, second_hu
         assert rings(bos) == 0
 
 
-async def test_events_clients_hear_no_bell(node: TestNode, ana: User) -> None:
+async def test_events_clients_get_no_list_notifications(node: TestNode, ana: User) -> None:
     """ui.md: programs have no list."""
     session = await node.session(ana)
     async with Socket(path_of(session), ana) as events, Socket("/ws/me", ana) as home:

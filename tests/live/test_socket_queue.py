@@ -96,7 +96,7 @@ async def test_overflow_drops_live_frames_and_says_so() -> None:
 
 
 @pytest.mark.usefixtures("_small")
-async def test_large_snapshot_is_sent_however_much_follows() -> None:
+async def test_large_snapshot_is_sent_before_many_later_frames() -> None:
     """LIVE-02: a snapshot beyond the limit must not be dropped for it, and asked for again for ever."""
     peer = Peer()
     await peer.stuck()
@@ -146,7 +146,7 @@ async def test_frame_is_late_by_its_own_time_and_not_by_that_of_one_before(monke
     assert peer.taken == ["first", "second"]
 
 
-async def test_frame_that_nobody_takes_is_given_up_after_the_close_too(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unread_frame_is_abandoned_also_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: a socket that was closed in the middle of a frame must not keep its task for ever."""
     monkeypatch.setattr(socket_queues, "SEND_TIMEOUT", 0.05)
     peer = Peer()

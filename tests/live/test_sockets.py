@@ -171,7 +171,7 @@ async def test_long_history_comes_in_parts(node: TestNode, ana: User, monkeypatc
     await viewer.leave()
 
 
-async def test_page_that_missed_too_much_loads_anew(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_page_that_missed_too_much_reloads(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-02: rather than a hundred messages one by one."""
     monkeypatch.setattr(sync, "MOST_CHANGES", 3)
     node.script([["Yes"]])

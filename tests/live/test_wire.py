@@ -87,7 +87,7 @@ def usage(tokens_in: int, tokens_out: int) -> Json:
     }
 
 
-async def test_turn_is_told_in_named_events(node: TestNode, ana: User) -> None:
+async def test_turn_is_sent_as_named_events(node: TestNode, ana: User) -> None:
     """RUN-02, RUN-03, RUN-04, MSG-05: reasoning, text, two tools, and the answer, with exactly these fields."""
     node.script(
         [
@@ -245,7 +245,7 @@ async def test_every_durable_event_has_the_whole_row(node: TestNode, ana: User) 
     assert {key for row in last.values() for key in row} == {key for row in rows.values() for key in row}
 
 
-async def test_error_is_told_with_its_words_and_remedy(node: TestNode, ana: User) -> None:
+async def test_error_event_has_a_message_and_advice(node: TestNode, ana: User) -> None:
     """RUN-02, RUN-10: the error, the turn's end, idle."""
     node.script([[ProviderError("The model is away.")]])
     session = await node.session(ana)
@@ -264,7 +264,7 @@ async def test_error_is_told_with_its_words_and_remedy(node: TestNode, ana: User
     assert told[-1] == {"type": "agent_status", "status": "idle"}
 
 
-async def test_stop_is_told(node: TestNode, ana: User) -> None:
+async def test_stop_is_sent_as_events(node: TestNode, ana: User) -> None:
     """RUN-02, RUN-08: the text so far, the turn's end, agent_cancelled, idle."""
     gate = Gate()
     node.script([["Once", gate]])
@@ -283,7 +283,9 @@ async def test_stop_is_told(node: TestNode, ana: User) -> None:
     assert told[-2]["turn_id"] == told[-3]["turn_id"]
 
 
-async def test_queued_message_is_told_edited_withdrawn_and_delivered(node: TestNode, ana: User, bo: User) -> None:
+async def test_queued_message_is_sent_when_added_edited_withdrawn_and_delivered(
+    node: TestNode, ana: User, bo: User
+) -> None:
     """RUN-06: everyone sees what waits."""
     gate = Gate()
     node.script([["One", gate], ["Two"]])

@@ -23,6 +23,7 @@ from tests.commands.process import Started, serving
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
 from tests.support.database import address, empty_database
+from tests.support.prepared import copy
 from tests.support.redis import Redis
 from tests.support.remote_viewer import RemoteViewer
 from tests.support.rest import check_rest
@@ -34,9 +35,10 @@ pytestmark = [pytest.mark.postgres, pytest.mark.server]
 class Team:
     """Servers with what they must share, each with a folder of its own; and `node`, which looks at their rows."""
 
-    def __init__(self, folder: Path, database: str, redis: Redis) -> None:
+    def __init__(self, prepared: Path, folder: Path, database: str, redis: Redis) -> None:
         self.node = TestNode()
         agents_setup.install(load(None, {}))  # the servers' demo agent, who needs no script
+        self._prepared = prepared
         self._folder = folder
         self._shared = {"DATABASE_URL": database, "REDIS_URL": redis.url, "SECRET_KEY": "the team's"}
         self._servers = ExitStack()
@@ -44,7 +46,8 @@ class Team:
     async def server(self, name: str) -> Started:
         """Start one, in whatever time it takes."""
         settings = {**self._shared, "LEASE_SECONDS": "2", "TITLES": "words"}
-        starting = serving(self._folder / name, ready="Parley is ready", **settings)
+        data = copy(self._prepared, self._folder / name)  # compressing the static files takes most of a first start
+        starting = serving(data, ready="Parley is ready", **settings)
         return await asyncio.to_thread(self._servers.enter_context, starting)
 
     async def close(self) -> None:
@@ -61,9 +64,9 @@ async def redis(tmp_path: Path) -> AsyncIterator[Redis]:
 
 
 @pytest_asyncio.fixture
-async def team(transactional_db: None, tmp_path: Path, redis: Redis) -> AsyncIterator[Team]:
+async def team(transactional_db: None, prepared: Path, tmp_path: Path, redis: Redis) -> AsyncIterator[Team]:
     """On the test's own database."""
-    team = Team(tmp_path, address(), redis)
+    team = Team(prepared, tmp_path, address(), redis)
     yield team
     await team.close()
 
@@ -75,10 +78,10 @@ def new_database() -> Iterator[str]:
 
 
 async def test_servers_that_start_together_prepare_a_new_database_once(
-    new_database: str, tmp_path: Path, redis: Redis
+    new_database: str, prepared: Path, tmp_path: Path, redis: Redis
 ) -> None:
     """As after an update of a team's machines: one migrates, the others wait for it."""
-    team = Team(tmp_path, new_database, redis)
+    team = Team(prepared, tmp_path, new_database, redis)
     try:
         servers = await asyncio.gather(*(team.server(name) for name in ("one", "two", "three")))
         assert [server.line.startswith("Parley is ready at") for server in servers] == [True] * 3
@@ -86,12 +89,12 @@ async def test_servers_that_start_together_prepare_a_new_database_once(
         await team.close()
 
 
-def test_server_that_waits_for_another_says_so(new_database: str, tmp_path: Path) -> None:
+def test_server_that_waits_for_another_says_so(new_database: str, data: Path) -> None:
     """Until the other is done, in whatever way; no one looks at a start that says nothing."""
     settings = {"DATABASE_URL": new_database, "SECRET_KEY": "the team's"}
     with psycopg.connect(new_database, autocommit=True) as other:
         other.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        with serving(tmp_path, ready="Waiting for another server", **settings) as server:
+        with serving(data, ready="Waiting for another server", **settings) as server:
             other.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
             assert server.process.stdout is not None
             assert any(line.startswith("Parley is ready.") for line in server.process.stdout)

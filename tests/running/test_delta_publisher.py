@@ -89,7 +89,7 @@ async def test_text_waits_for_its_message(viewer: Viewer) -> None:
     deltas.close()
 
 
-async def test_message_that_could_not_be_written_is_never_heard(viewer: Viewer) -> None:
+async def test_text_of_a_message_that_could_not_be_written_is_not_published(viewer: Viewer) -> None:
     """RUN-15: a claim that was lost, a change that was refused: its text goes nowhere."""
     fates: list[Callable[[asyncio.Future[Recorded]], object]] = [
         lambda future: future.set_exception(ValueError("refused")),

@@ -46,7 +46,7 @@ async def answers(node: TestNode, session: Session) -> list[tuple[str, str]]:
     return [(row.status, row.text) for row in rows if row.role == "assistant" or row.type == "error"]
 
 
-async def test_session_whose_claim_was_not_heard_of_is_run(
+async def test_session_runs_when_the_answer_to_its_claim_was_lost(
     hasty: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RUN-15: the answer to the claim's COMMIT is lost. The worker owns the session, and notices that it does."""

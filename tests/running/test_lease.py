@@ -125,7 +125,7 @@ def test_worker_that_gave_a_sign_of_life_is_not_taken_over(ana: User) -> None:
     assert not Worker.objects.exists()
 
 
-def test_lease_is_renewed_however_late_unless_others_have_the_sessions() -> None:
+def test_late_lease_is_renewed_unless_other_workers_have_the_sessions() -> None:
     """RUN-15: a database that was away for all costs no turn."""
     worker = lease.register_worker()
     expire(worker)

@@ -35,7 +35,7 @@ def test_claim_is_lost_with_its_epoch_or_its_owner(worker: str, found: dict[str,
     assert compared.suspects == frozenset()
 
 
-def test_claim_of_nobody_is_lost_at_the_second_look() -> None:
+def test_claim_without_an_owner_is_lost_at_the_second_look() -> None:
     """RUN-15: the first one may see what the worker is about to hear of, such as its own release."""
     first = reconcile("w", {"s": MINE}, row(owner=None), frozenset())
     assert (first.lost, first.suspects) == ([], frozenset([MINE]))

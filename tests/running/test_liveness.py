@@ -48,7 +48,7 @@ def test_any_change_is_a_sign_of_life() -> None:
     assert dead(watch, 15.0, ("w", SIGN)) == {"w"}
 
 
-def test_who_could_not_look_concludes_nothing() -> None:
+def test_worker_that_could_not_check_declares_no_other_dead() -> None:
     """RUN-15: a database that was away was away for the others too; a look that took long is one of its end."""
     watch = Watch(gap=6.0, grace=1.0)
     dead(watch, 0.0, ("w", SIGN), free=("w",))
@@ -88,7 +88,7 @@ def test_process_that_has_ended_lets_go_of_its_file(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
-def test_worker_without_a_place_for_its_file_goes_on(tmp_path: Path) -> None:
+def test_worker_that_cannot_write_its_file_continues(tmp_path: Path) -> None:
     """RUN-15: its lease has to do."""
     (tmp_path / "parley.sqlite3.workers").write_text("no folder")
     lock = FileLock(tmp_path / "parley.sqlite3")

@@ -20,7 +20,7 @@ async def quiet_session(node: TestNode, ana: User) -> Session:
     return session
 
 
-async def test_agent_answers_what_mentions_it_and_reads_the_rest(node: TestNode, ana: User) -> None:
+async def test_agent_answers_messages_that_mention_it_and_reads_the_others(node: TestNode, ana: User) -> None:
     node.script([["Noon."]])
     session = await quiet_session(node, ana)
     bo = await node.do(person, "Bo", session.workspace)
@@ -67,7 +67,7 @@ async def test_talk_during_a_turn_waits_for_its_end_without_a_new_one(node: Test
     await node.do(check_rest, session)
 
 
-async def test_stop_does_not_hold_what_is_not_for_the_agent(node: TestNode, ana: User) -> None:
+async def test_stop_does_not_hold_messages_that_are_not_for_the_agent(node: TestNode, ana: User) -> None:
     began = asyncio.Event()
 
     @tool()

@@ -190,7 +190,7 @@ async def test_resumed_model_is_asked_to_go_on(asleep: TestNode, ana: User) -> N
     ]
 
 
-async def test_lost_tool_is_told_to_the_model(asleep: TestNode, ana: User) -> None:
+async def test_model_learns_of_a_lost_tool_call(asleep: TestNode, ana: User) -> None:
     """RUN-15: it decides itself whether to try again; nothing runs twice behind its back."""
     session = await asleep.session(ana)
     await asleep.do(leave, session, ana, [SAID, call(1, "running")])
@@ -241,7 +241,7 @@ async def test_turn_time_counts_from_its_beginning(asleep: TestNode, ana: User) 
     assert rows[2].duration_ms is None
 
 
-async def test_restart_in_mid_answer_goes_on(node: TestNode, ana: User) -> None:
+async def test_answer_continues_after_a_restart(node: TestNode, ana: User) -> None:
     """RUN-15: an operator restarts: the text is kept to the last word, and the model goes on from there."""
     gate = Gate()
     node.script([["Once ", "upon", gate], [" a time"]])
@@ -261,7 +261,7 @@ async def test_restart_in_mid_answer_goes_on(node: TestNode, ana: User) -> None:
     await node.do(check_rest, session)
 
 
-async def test_restart_in_mid_tool_goes_on(node: TestNode, ana: User) -> None:
+async def test_tool_round_continues_after_a_restart(node: TestNode, ana: User) -> None:
     """RUN-15: finished results stay, the one that ran is reported as lost, and those that waited begin now."""
     bench = Workbench()
     node.script([work(1, 2, 3, name="lone_work"), ["Fine."]], tools=[bench.lone_tool])

@@ -37,7 +37,7 @@ STARTED = ResponseStarted("one", "scripted", 1000)
 DONE = ResponseDone("end", USAGE)
 
 
-def test_turn_tells_its_events_in_order() -> None:
+def test_turn_has_its_events_in_order() -> None:
     """RUN-02, RUN-03: first delta, response_done, tool start and end, status beside them, turn_done."""
     turn = Turn().tell(*events_of([["Look ", *calls(1, 2), USAGE], ["Done"]]))
     assert [name for _, name in turn.ledger.names] == [
@@ -155,7 +155,7 @@ def _whole(*parts: ToolCall) -> list[Any]:
     return [*(PartDone(part) for part in parts), DONE]
 
 
-def test_retry_measures_the_first_token_anew() -> None:
+def test_retry_restarts_the_time_to_the_first_token() -> None:
     """MSG-06, RUN-10: the latency is that of the attempt that answered."""
     failed = RetryScheduled(1, 1.0, Overloaded("busy"))
     turn = Turn().tell(STARTED, failed, STARTED, TextDelta("a"), DONE)
@@ -205,7 +205,7 @@ def test_response_that_fails_is_not_called_empty(reason: StopReason) -> None:
     assert turn.ledger.of(type="error", text=EMPTY_ANSWER) == []
 
 
-def test_stop_is_told_after_the_turn_is_done() -> None:
+def test_stop_event_follows_the_end_of_the_turn() -> None:
     """RUN-08: turn_done, then agent_cancelled, then idle, then the release."""
     turn = Turn().tell(STARTED)
     _, changes = reduce(turn.state, Stopped(), turn.clock.tick())
@@ -232,7 +232,7 @@ def test_turn_that_ends_for_queued_messages_says_so() -> None:
         assert changes[-1] == CloseTurn(for_queued)
 
 
-def test_calls_that_nobody_answered_do_not_keep_a_turn_open() -> None:
+def test_unanswered_calls_do_not_keep_a_turn_open() -> None:
     """MSG-07: a turn that is over leaves nothing pending, whatever the rows held before."""
     turn = Turn(tools=(OpenTool("m_9", "c1", "double"),))
     turn.ledger.rows["m_9"] = {"type": "tool_group", "status": "pending"}
@@ -249,7 +249,7 @@ def test_lost_process_leaves_no_invented_duration() -> None:
     assert [row.get("duration_ms") for row in turn.ledger.of(status="interrupted")] == [None, None, None]
 
 
-def test_note_asks_to_continue_only_what_was_said() -> None:
+def test_note_asks_to_continue_only_after_text() -> None:
     """RUN-15: after cut reasoning there is nothing to continue; after a text there is, whatever came behind it."""
     said = (ResponseText("m_7", 99.0),)
     for reasoning, texts, notes in ((True, (), 0), (False, said, 1), (True, said, 1)):
@@ -259,7 +259,7 @@ def test_note_asks_to_continue_only_what_was_said() -> None:
         assert [row["text"] for row in turn.ledger.of(role="system")] == [RESUME_NOTE] * notes
 
 
-def test_whatever_a_model_says_can_be_written() -> None:
+def test_any_output_of_a_model_can_be_stored() -> None:
     """MSG-10, MSG-12: NUL, surrogates, NaN, bottomless nesting, endless names, absurd counts: no column sees them."""
     deep: list[Any] = []
     for _ in range(5000):
@@ -303,7 +303,7 @@ def test_items_stand_where_the_model_made_them() -> None:
     assert [row["text"] or row["result"] for row in turn.ledger.of(role="assistant")] == ["a", "2", "b", "4", "c", "d"]
 
 
-def test_items_of_a_response_keep_what_goes_back_with_them() -> None:
+def test_items_of_a_response_keep_their_provider_data() -> None:
     """MSG-08: two texts in succession are two rows, each with its data; a call has its own beside its raw arguments."""
     call = ToolCall("c1", "double", {"n": 1}, '{ "n":1}', {"item_id": "fc_1\0"})
     turn = Turn().tell(

@@ -142,7 +142,7 @@ def test_lost_turn_runs_no_tool_twice(turns: dict[str, list[AgentEvent]], name: 
 
 
 @pytest.mark.parametrize("name", TURNS)
-def test_stop_tells_the_model_which_tools_it_cut(turns: dict[str, list[AgentEvent]], name: str) -> None:
+def test_model_learns_which_tools_a_stop_interrupted(turns: dict[str, list[AgentEvent]], name: str) -> None:
     """RUN-08: finished results are kept as they are, the others become the agreed words, is_error."""
     for length in range(len(turns[name])):
         turn = Turn().tell(*turns[name][:length])

@@ -46,7 +46,7 @@ def test_random_turn_can_end_anywhere(script: list[Reply], data: st.DataObject) 
 
 @settings(max_examples=cases(150), deadline=None)
 @given(script=scripts)
-def test_rows_say_what_the_loop_remembers(script: list[Reply]) -> None:
+def test_context_from_rows_equals_the_history_of_the_loop(script: list[Reply]) -> None:
     """MSG-08, CTX-01: before every request the context made from the rows is the loop's own history, byte for byte."""
     events, provider = told(*script, max_rounds=3)
     turn, projected = Turn(), []

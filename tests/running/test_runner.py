@@ -111,7 +111,9 @@ async def test_runner_that_slept_through_its_lease_cannot_write(node: TestNode, 
     ]
 
 
-async def test_runner_that_lost_its_lease_begins_anew(node: TestNode, ana: User, settings: Settings) -> None:
+async def test_runner_that_lost_its_lease_restarts_under_a_new_name(
+    node: TestNode, ana: User, settings: Settings
+) -> None:
     """RUN-15: it takes back what no other worker has taken, under a new name."""
     settings.LEASE_SECONDS = 0.5
     await node.restart()
@@ -131,7 +133,7 @@ async def test_runner_that_lost_its_lease_begins_anew(node: TestNode, ana: User,
     assert not before & after
 
 
-async def test_run_goes_on_when_its_lease_is_renewed_late(node: TestNode, ana: User, settings: Settings) -> None:
+async def test_run_continues_when_its_lease_is_renewed_late(node: TestNode, ana: User, settings: Settings) -> None:
     """RUN-15, LIVE-01: longer without a lease than it lasts, but no other worker has the session.
 
     Nothing is published in the meantime; then the text goes out that was held back, and the same run goes on.

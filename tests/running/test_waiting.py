@@ -79,7 +79,7 @@ def results(node: TestNode) -> tuple[ToolResult, ...]:
     return node.provider.requests[-1].messages[-1].tool_results
 
 
-async def test_answer_is_the_result_and_the_turn_goes_on(node: TestNode, ana: User) -> None:
+async def test_answer_becomes_the_result_and_the_turn_continues(node: TestNode, ana: User) -> None:
     """UI-12: nothing runs while the agent waits; the answer is what the model gets, and the row says who gave it."""
     node.script([["Just to be sure:", ASK], ["Deleted."]], CONFIG)
     session = await node.session(ana)
@@ -169,7 +169,7 @@ async def test_answer_that_does_not_fit_changes_nothing(node: TestNode, ana: Use
     assert len(node.provider.requests) == 1
 
 
-async def test_turn_goes_on_when_all_have_been_answered(node: TestNode, ana: User) -> None:
+async def test_turn_continues_when_all_calls_are_answered(node: TestNode, ana: User) -> None:
     """UI-12: other calls of the response run at once; the model gets all results together."""
     calculate = ToolCall("c3", "calculator", {"expression": "6 * 7"})
     node.script([[ASK, calculate, CHOOSE], ["Done."]], CONFIG)

@@ -176,7 +176,7 @@ async def test_bad_job_fails_alone(desk: Desk, caplog: pytest.LogCaptureFixture)
     await desk.until(lambda: MessageDelta.objects.filter(message="m_2", text="text").exists())
 
 
-async def test_fenced_job_is_told_so(desk: Desk) -> None:
+async def test_fenced_job_gets_an_exception(desk: Desk) -> None:
     """RUN-15: by an exception of its own; text of a lost claim is dropped without a word."""
     (claim,) = await desk.open(1)
     await desk.submit(claim, insert("m_0"))
@@ -283,7 +283,7 @@ pieces = st.lists(
 
 @settings(max_examples=cases(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=st.text(max_size=4, alphabet="ab"), said=pieces)
-async def test_folded_text_is_what_was_said(desk: Desk, first: str, said: list[tuple[str, bool]]) -> None:
+async def test_folded_text_equals_the_streamed_text(desk: Desk, first: str, said: list[tuple[str, bool]]) -> None:
     """MSG-01, MSG-12: however it was cut and whenever it was flushed, in any script."""
     session = await asyncio.to_thread(_session, desk.ana)
     claim = next(iter(await desk.threads.run(lambda: lease.claim(lease.register_worker(), 1))))

@@ -1,4 +1,4 @@
-"""All that people, the agent and the machine under it can do to a conversation, as rules to be mixed."""
+"""What users, the agent and crashes can do to a session, as rules that hypothesis combines."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class People(CheckedSession):
         self.do(sending.send_message, who, text=f"Said {next(self.words)}")
 
     @rule(at=whichever, who=someone, how=st.sampled_from(["edit", "withdraw"]))
-    def think_better(self, at: int, who: int, how: str) -> None:
-        """Change or take back what is queued."""
+    def change_queued(self, at: int, who: int, how: str) -> None:
+        """Edit or withdraw a queued message."""
         while not ChatMessage.objects.queued(self.session.pk).exists():
             self.send(who)
         message_id = self.any_of(at, status=MessageStatus.QUEUED, removed_at__isnull=True)
@@ -67,10 +67,10 @@ class People(CheckedSession):
         else:
             self.do(sending.withdraw, who, message_id=message_id)
 
-    @rule(heard=st.booleans())
-    def stop(self, heard: bool) -> None:
-        """Whether anybody is there who hears of it, or will find it later."""
-        if self.do(control.cancel) and heard:
+    @rule(noticed=st.booleans())
+    def stop(self, noticed: bool) -> None:
+        """Stop the agent; its process notices at once, or finds out later."""
+        if self.do(control.cancel) and noticed:
             with committed():
                 if self.player.begin():
                     self.player.tell(Stopped())
@@ -129,10 +129,10 @@ class People(CheckedSession):
 
     @rule(at=whichever, literally=st.booleans())
     def retry_and_undo(self, at: int, literally: bool) -> None:
-        """Stop the answer that was asked for, and take the retry back."""
+        """Stop the new answer and undo the retry."""
         done = self.do(control.retry if literally else control.retry_here, message_id=self.row(at))
         if done is not None and done.attempt:
-            self.stop(heard=True)
+            self.stop(noticed=True)
             self.do(turn_attempts.restore_attempt, attempt=done.attempt)
 
     @rule(at=whichever)
@@ -166,7 +166,7 @@ class People(CheckedSession):
 
     @rule(at=whichever, text=st.none() | st.just("Instead"), run=st.booleans())
     def fork(self, at: int, text: str | None, run: bool) -> None:
-        """The original stays as it is; the copy is whole, and can be answered."""
+        """Fork; the original does not change, and the copy is consistent and can be answered."""
         message_id, before = self.row(at), self.contents()
         made = self.do(fork, 1, message_id=message_id, text=text, run=run)
         assert self.contents() == before
@@ -180,12 +180,12 @@ class People(CheckedSession):
 
 
 class History(People):
-    """What the agent does besides, and what becomes of the process that runs it."""
+    """What the agent does in addition, and crashes of the process that runs it."""
 
     def __init__(self) -> None:
         super().__init__()
         for _ in range(2):
-            self.work(2, told=9, at_once=False, done=True)
+            self.work(2, reported=9, at_once=False, done=True)
             self.answer(ends=True, thinks=True)
         self.edit(1, 0)  # a few random histories may hold no other revision
 
@@ -200,27 +200,27 @@ class History(People):
 
     @rule(
         calls=st.integers(1, 3),
-        told=st.integers(0, 9),
+        reported=st.integers(0, 9),
         at_once=st.booleans(),
         done=st.sampled_from([True, True, False]),
     )
-    def work(self, calls: int, told: int, at_once: bool, done: bool) -> None:
-        """Call tools, and tell some of what becomes of them: one after the other, or all at once."""
+    def work(self, calls: int, reported: int, at_once: bool, done: bool) -> None:
+        """Call tools, and report some of their starts and ends: in turns, or all starts before all ends."""
         made = [ToolCall(f"c{next(self.words)}", "double", {"n": 1}) for _ in range(calls)]
         starts: list[TurnEvent] = [ToolStarted(call) for call in made]
         ends: list[TurnEvent] = [ToolReturned(ToolResult(call.id, "2", is_error=at_once)) for call in made]
         each = [event for pair in zip(starts, ends, strict=True) for event in pair]
-        after = (ResponseDone("tool_use", USAGE), *(starts + ends if at_once else each)[:told])
+        after = (ResponseDone("tool_use", USAGE), *(starts + ends if at_once else each)[:reported])
         self.play(TextDelta("Look"), *map(PartDone, made), *(after if done else ()))
 
     @rule()
-    def go_on(self) -> None:
-        """Do what is begun to its end, but do not begin anything."""
+    def finish(self) -> None:
+        """End what the agent has begun, without beginning anything."""
         self.play()
 
     @rule()
-    def give_way(self) -> None:
-        """End the turn between two rounds for what is queued."""
+    def end_for_queued(self) -> None:
+        """End the turn between two rounds, for queued messages."""
         with committed():
             state = self.player.state if self.player.begin() else None
             if state is not None and not unfinished(state) and ChatMessage.objects.queued(self.session.pk).exists():
@@ -240,10 +240,10 @@ class History(People):
             if found:
                 self.player.begin()
 
-    @rule(calls=st.integers(2, 3), told=st.integers(1, 5), at_once=st.booleans(), resumes=st.booleans())
-    def crash_at_work(self, calls: int, told: int, at_once: bool, resumes: bool) -> None:
+    @rule(calls=st.integers(2, 3), reported=st.integers(1, 5), at_once=st.booleans(), resumes=st.booleans())
+    def crash_at_work(self, calls: int, reported: int, at_once: bool, resumes: bool) -> None:
         """The process dies while tools are running."""
-        self.work(calls, told=told, at_once=at_once, done=True)
+        self.work(calls, reported=reported, at_once=at_once, done=True)
         self.crash(resumes=resumes, found=True)
 
     def play(self, *events: TurnEvent) -> None:
@@ -259,7 +259,7 @@ class History(People):
 
 
 def unfinished(state: TurnState) -> list[TurnEvent]:
-    """What brings the present response and its calls to an end."""
+    """Return the events that end the current response and its calls."""
     calls = [ToolCall(tool.call_id, tool.name, {"n": 1}) for tool in state.tools]
     begun = {tool.call_id for tool in state.tools if tool.began is not None}
     ends: list[TurnEvent] = []

@@ -1,4 +1,4 @@
-"""What must hold for a session after everything that anybody does to it."""
+"""What must be true of a session after each change."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Said = tuple[str, str]
 GROWING = (MessageStatus.WAITING, *UNFINISHED)
 
 
-class Heard(Publisher):
-    """The publisher, with a user at its other end."""
+class RecordingPublisher(Publisher):
+    """A publisher that keeps the messages instead of sending them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Heard(Publisher):
 class CheckedSession(RuleBasedStateMachine):
     """One session, two people, one agent; `client` folds what is published."""
 
-    heard: Heard
+    published: RecordingPublisher
     people: list[User]
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class CheckedSession(RuleBasedStateMachine):
         self.committed: dict[str, set[Said]] = defaultdict(set)
         self.client = EventsClient()
         self.left_out: list[int] = []
-        self.heard.messages.clear()
+        self.published.messages.clear()
         self._catch_up()
 
     @invariant()
@@ -63,21 +63,21 @@ class CheckedSession(RuleBasedStateMachine):
         check_pairs(rows)
 
     def _check_order(self, rows: list[ChatMessage]) -> None:
-        """MSG-03: gapless, and everything that has come back stands where it was."""
+        """MSG-03: no gaps, and restored messages are at their old places."""
         assert [row.sequence for row in rows] == list(range(1, len(rows) + 1))
         present = [row.pk for row in rows]
         self._take_in(present)
         assert present == [pk for pk in self.order if pk in present]
 
     @invariant()
-    def stream_tells_all(self) -> None:
+    def stream_equals_rows(self) -> None:
         """LIVE-01: each durable event has the next revision, and folded they are the rows."""
-        told = [message["events"] for message in self.heard.messages if message["session"] == self.session.pk]
-        for event in (decode(each) for events in told for each in events):
+        published = [message["events"] for message in self.published.messages if message["session"] == self.session.pk]
+        for event in (decode(each) for events in published for each in events):
             if isinstance(event, Durable):
                 assert event.revision == self.client.revision + 1
             self._fold(event)
-        self.heard.messages.clear()
+        self.published.messages.clear()
         truth = reading.changes_since(self.session.pk, 0)
         assert truth is not None
         assert not self.client.wants_sync
@@ -85,7 +85,7 @@ class CheckedSession(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost(self) -> None:
-        """MSG-11: every text and result that ever stood there does so still, or is on record."""
+        """MSG-11: every text and result that a message has had is in its row or in its revisions."""
         rows = list(ChatMessage.objects.filter(session=self.session))
         kept: dict[str, set[Said]] = {row.pk: {(row.text, row.result)} for row in rows}
         records = MessageRevision.objects.filter(message__session=self.session)
@@ -112,7 +112,7 @@ class CheckedSession(RuleBasedStateMachine):
         return SessionRun.objects.get(pk=self.session.pk).state == RunState.IDLE
 
     def do(self, service: Callable[..., Any], who: int = 0, **what: Any) -> Any:
-        """Let a user do something, or be refused."""
+        """Call a service for a user; return None if it refuses."""
         try:
             with committed():
                 return service(session=self.session, author=self.people[who], **what)
@@ -140,7 +140,7 @@ class CheckedSession(RuleBasedStateMachine):
                 self.order.insert(place, message_id)
 
     def _fold(self, event: ChatEvent) -> None:
-        """Let the client hear of it; what is too large to travel is read."""
+        """Give the client the frame of an event, and read the rows that were too large to be published."""
         row = session = None
         if isinstance(event, MessageChanged):
             row = event.message or reading.message_snapshot(event.id)
@@ -170,6 +170,6 @@ def check_pairs(rows: list[ChatMessage]) -> None:
 
 @contextmanager
 def committed() -> Iterator[None]:
-    """Carry out what waits for the commit, which no test of this kind ever comes to."""
+    """Run the callbacks that wait for a commit: these tests roll back instead."""
     with TestCase.captureOnCommitCallbacks(execute=True):
         yield

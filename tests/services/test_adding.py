@@ -40,7 +40,7 @@ def types(session: Session) -> list[str]:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_added_message_stands_where_it_was_put(session: Session, ana: User, bo: User, role: str) -> None:
+def test_added_message_is_at_its_place(session: Session, ana: User, bo: User, role: str) -> None:
     """ADM-01, MSG-03, MSG-11: no gap, of the turn around it, and on record who added it."""
     rows = fill(session, *WHOLE)
     row = added(session, bo, rows[1].pk, role)
@@ -75,7 +75,7 @@ def test_it_can_be_first_or_last(session: Session, ana: User, after: str | None)
     assert types(session) == {None: mine + theirs, "last": theirs + mine, "in an empty session": mine}[after]
 
 
-def test_what_was_added_is_what_the_model_gets(session: Session, ana: User) -> None:
+def test_model_gets_added_messages(session: Session, ana: User) -> None:
     """ADM-02, CTX-03, CTX-04: in its place, whatever stands around it; a system text before all is the prompt."""
     rows = fill(session, START, HI, {**TOOL, "response_id": "r_1"}, {**ANSWER, "response_id": "r_2"}, DONE)
     for place, row in enumerate((None, *rows)):
@@ -86,7 +86,7 @@ def test_what_was_added_is_what_the_model_gets(session: Session, ana: User) -> N
     assert [said.count(f"{role} 1") for role in ROLES] == [1, 1, 1]
 
 
-def test_added_words_can_be_answered(session: Session, ana: User) -> None:
+def test_added_message_can_be_answered(session: Session, ana: User) -> None:
     """ADM-03, RUN-12: a retry from there asks the model."""
     rows = fill(session, *WHOLE)
     row = added(session, ana, rows[3].pk)
@@ -122,7 +122,7 @@ def test_hand_written_call_stays_with_its_text(session: Session, ana: User) -> N
         ("system", "\ud800", "not_storable"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(session: Session, ana: User, role: str, text: str, code: str) -> None:
+def test_text_that_cannot_be_stored_is_refused(session: Session, ana: User, role: str, text: str, code: str) -> None:
     """MSG-12: and leaves nothing behind."""
     rows = fill(session, *WHOLE)
     assert refusal(session, ana, rows[1].pk, role, text) == code

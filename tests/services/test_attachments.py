@@ -112,7 +112,7 @@ def test_a_file_is_sent_once_and_a_repeated_send_adds_nothing(session: Session, 
     assert other == "attachment_gone"
 
 
-def test_what_cannot_be_sent_leaves_everything_as_it_was(session: Session, ana: User, bo: User) -> None:
+def test_refused_files_change_nothing(session: Session, ana: User, bo: User) -> None:
     """LIVE-06, MSG-11: other people's files, other sessions', unknown and too many ones."""
     let_in(session, bo, SessionRole.EDITOR)
     mine, theirs = uploaded(session, ana), uploaded(session, bo)
@@ -157,7 +157,7 @@ def test_files_of_others_stay_with_a_message_that_the_owner_removes(session: Ses
     assert Attachment.objects.get(pk=file).message_id == waiting.id
 
 
-def test_the_words_beside_a_file_may_be_taken_away(session: Session, ana: User) -> None:
+def test_text_of_a_message_with_a_file_can_be_emptied(session: Session, ana: User) -> None:
     """ADM-02: not those that are all there is."""
     rows = [ChatMessage.objects.create(session=session, sequence=place, role="user", text="A") for place in (1, 2)]
     Attachment.objects.filter(pk=uploaded(session, ana)).update(message=rows[0])
@@ -175,7 +175,7 @@ def test_a_forked_conversation_has_its_files(session: Session, ana: User) -> Non
     assert stored.data_of(stored.fetch(ana, copied.pk)) == b"words"
 
 
-def test_a_page_of_files_costs_what_one_costs(session: Session, ana: User, bo: User) -> None:
+def test_many_files_need_as_many_queries_as_one(session: Session, ana: User, bo: User) -> None:
     """LIVE-02: one query for all of them, and none of their text is read."""
     costs = []
     for count in (1, 30):

@@ -50,7 +50,7 @@ def test_all_before_a_message_are_left_out_and_back(session: Session, ana: User)
     assert list(kinds) == ["exclude", "include"]
 
 
-def test_only_what_was_left_out_at_once_comes_back(session: Session, ana: User) -> None:
+def test_including_restores_only_what_was_excluded_together(session: Session, ana: User) -> None:
     """MSG-09, MSG-11: neither what was out before and has moved since, nor what a user has decided on since."""
     rows = fill(session, HI, HI, HI, HI, HI, HI)
     who: dict[str, Any] = {"session": session, "author": ana}
@@ -64,7 +64,7 @@ def test_only_what_was_left_out_at_once_comes_back(session: Session, ana: User) 
     assert include_before(message_id=rows[5].pk, included=True, since=done.since, **who).count == 0
 
 
-def test_what_is_too_scattered_is_asked_for(
+def test_viewers_sync_when_changes_are_too_scattered(
     session: Session, ana: User, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
     """LIVE-02: where the places are too many for one hint, a revision is missing, so that viewers ask."""
@@ -105,7 +105,7 @@ def test_rows_that_the_agent_works_on_are_not_touched(session: Session, ana: Use
     assert include_before(session=session, author=ana, message_id=rows[4].pk, included=False).count == 2
 
 
-def test_what_is_not_there_is_no_place(session: Session, ana: User) -> None:
+def test_unknown_message_is_refused(session: Session, ana: User) -> None:
     """Excluding from an unknown message is refused (MSG-11)."""
     with pytest.raises(NoSuchMessage):
         include_before(session=session, author=ana, message_id="m_none", included=False)

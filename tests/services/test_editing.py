@@ -54,7 +54,7 @@ def refusal(call: Callable[..., object], *args: Any, **kwargs: Any) -> ServiceEr
     return refused.value
 
 
-def test_edit_keeps_what_was_and_who_said_it(session: Session, ana: User, bo: User) -> None:
+def test_edit_records_the_old_text_and_keeps_the_author(session: Session, ana: User, bo: User) -> None:
     """MSG-11: the words change and nothing else; the record has the old ones and who changed them."""
     row = fill(session, *WHOLE)[3]
     edit(session=session, author=bo, message_id=row.pk, text="  Hello\n\u202eworld 😀 ")
@@ -76,7 +76,7 @@ def test_edited_reasoning_loses_its_signature(session: Session, ana: User) -> No
     assert MessageRevision.objects.get().before["provider_data"] == {"signature": "abc="}
 
 
-def test_edit_is_what_the_model_gets(session: Session, ana: User) -> None:
+def test_model_gets_the_edited_text(session: Session, ana: User) -> None:
     """ADM-02: the context is of the new words."""
     rows = fill(session, *WHOLE)
     edit(session=session, author=ana, message_id=rows[1].pk, text="Ho")
@@ -85,7 +85,7 @@ def test_edit_is_what_the_model_gets(session: Session, ana: User) -> None:
     assert [message.text for message in said] == ["Ho", "Well"]
 
 
-def test_edit_that_changes_nothing_is_none(session: Session, ana: User) -> None:
+def test_edit_without_a_change_makes_no_revision(session: Session, ana: User) -> None:
     """An edit without a change makes no revision (MSG-11)."""
     row = fill(session, *WHOLE)[1]
     edit(session=session, author=ana, message_id=row.pk, text="Hi")
@@ -95,7 +95,7 @@ def test_edit_that_changes_nothing_is_none(session: Session, ana: User) -> None:
     assert Session.objects.get().revision == 5
 
 
-def test_second_editor_is_told(session: Session, ana: User, bo: User) -> None:
+def test_second_editor_gets_a_conflict(session: Session, ana: User, bo: User) -> None:
     """MSG-11: nothing is written over unseen; the refusal says what the text is now."""
     row = fill(session, *WHOLE)[3]
     edit(session=session, author=ana, message_id=row.pk, text="Ana's", seen=4)
@@ -106,7 +106,7 @@ def test_second_editor_is_told(session: Session, ana: User, bo: User) -> None:
     assert ChatMessage.objects.get(pk=row.pk).text == "Bo's"
 
 
-def test_only_words_can_be_stale(session: Session, ana: User, bo: User) -> None:
+def test_only_a_changed_text_makes_an_edit_stale(session: Session, ana: User, bo: User) -> None:
     """MSG-11: that a message was excluded, or has moved up, does not change what an editor has before them."""
     rows = fill(session, *WHOLE)
     exclude(session, bo, rows[3].pk)
@@ -141,7 +141,7 @@ def test_persons_message_is_edited_by_them_and_the_owner(session: Session, ana: 
 @pytest.mark.parametrize(
     ("text", "code"), [("", "empty"), (" \n", "empty"), ("a\0", "not_storable"), ("\ud800", "not_storable")]
 )
-def test_edit_takes_what_can_be_kept(session: Session, ana: User, text: str, code: str) -> None:
+def test_edit_accepts_any_text_that_can_be_stored(session: Session, ana: User, text: str, code: str) -> None:
     """An edit accepts any text that can be stored (MSG-12)."""
     row = fill(session, *WHOLE)[1]
     assert refusal(edit, session=session, author=ana, message_id=row.pk, text=text).code == code
@@ -168,7 +168,7 @@ def test_edit_has_the_limit_of_a_message(session: Session, ana: User, settings: 
         (take_away, DONE, "not_removable"),
     ],
 )
-def test_what_cannot_be_changed_is_refused(session: Session, ana: User, change: Change, row: Fields, code: str) -> None:
+def test_edits_of_fixed_rows_are_refused(session: Session, ana: User, change: Change, row: Fields, code: str) -> None:
     """Edits of markers and other fixed rows are refused (MSG-09, MSG-11)."""
     made = fill(session, START, HI, row)[2]
     assert refusal(change, session, ana, made.pk).code == code
@@ -184,7 +184,7 @@ def test_unknown_message_is_refused(session: Session, ana: User, change: Change,
 
 
 @pytest.mark.parametrize("change", [*CHANGES, bring_back])
-def test_archived_session_stays_as_it_is(session: Session, ana: User, change: Change) -> None:
+def test_archived_session_cannot_be_edited(session: Session, ana: User, change: Change) -> None:
     """An archived session can't be edited (MSG-11)."""
     row = fill(session, *WHOLE)[1]
     Session.objects.filter(pk=session.pk).update(status="archived")
@@ -274,7 +274,7 @@ def test_restored_messages_find_their_places(session: Session, ana: User, order:
     assert places(session) == whole
 
 
-def test_what_a_retry_withdrew_has_no_place(session: Session, ana: User) -> None:
+def test_messages_that_a_retry_withdrew_cannot_be_restored_alone(session: Session, ana: User) -> None:
     """RUN-12, MSG-11: another answer is there."""
     rows = fill(session, *WHOLE)
     retry(session=session, author=ana, message_id=rows[3].pk)

@@ -106,7 +106,7 @@ def test_nothing_of_an_erased_session_is_left(session: Session, ana: User) -> No
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.sqlite  # the files of PostgreSQL are its own matter (VACUUM)
-def test_no_file_of_the_database_holds_erased_words(session: Session, ana: User) -> None:
+def test_no_file_of_the_database_contains_erased_text(session: Session, ana: User) -> None:
     """Neither a free page, nor the log, nor the text index."""
     other = create_session(owner=ana)
     fill(other, {**HI, "text": "Words that stay"})

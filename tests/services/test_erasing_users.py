@@ -63,7 +63,7 @@ def erase(user: User, author: User | None = None) -> Erasure:
     return erasure
 
 
-def test_words_in_sessions_of_others_are_replaced(ana: User, bo: User) -> None:
+def test_texts_in_sessions_of_others_are_replaced(ana: User, bo: User) -> None:
     """CTX-03, LIVE-01: what others said stays, in its place; viewers are notified of each change."""
     theirs = create_session(owner=ana, title="Plan")
     rows = fill(theirs, START, said_by(ana, "Hello"), said_by(bo), ANSWER, TOOL, {**ANSWER, "text": "Done"}, DONE)
@@ -93,7 +93,7 @@ def test_words_in_sessions_of_others_are_replaced(ana: User, bo: User) -> None:
     assert erasure.counts == {"users": 1, "messages": 1}
 
 
-def test_what_nobody_sees_any_more_is_deleted(ana: User, bo: User) -> None:
+def test_messages_that_no_one_can_see_are_deleted(ana: User, bo: User) -> None:
     """MSG-11, RUN-06: removed and queued messages go, and what else was removed finds its place again."""
     theirs = create_session(owner=ana)
     share(session=theirs, author=ana, user=bo, role="editor")
@@ -113,7 +113,7 @@ def test_what_nobody_sees_any_more_is_deleted(ana: User, bo: User) -> None:
     assert not changes.is_known
 
 
-def test_their_words_in_an_earlier_attempt_are_marked(ana: User, bo: User) -> None:
+def test_texts_in_an_earlier_attempt_are_replaced(ana: User, bo: User) -> None:
     """RUN-12: the attempt can still be restored, in its order and place."""
     theirs = create_session(owner=ana)
     rows = fill(theirs, START, said_by(ana, "a"), said_by(bo), ANSWER, DONE)
@@ -155,7 +155,7 @@ def test_their_name_and_suggestions_go_from_messages_of_others(ana: User, bo: Us
     assert {message.id for message in changes.messages} == {rows[2].pk, rows[3].pk, rows[4].pk}
 
 
-def test_copies_of_their_words_in_forks_are_replaced(ana: User, bo: User) -> None:
+def test_copies_of_texts_in_forks_are_replaced(ana: User, bo: User) -> None:
     """RUN-13: a fork of another user holds the same words."""
     shared = create_session(owner=bo)
     share(session=shared, author=bo, user=ana, role="viewer")
@@ -215,7 +215,7 @@ def test_account_goes_with_everything_on_it(ana: User, bo: User, django_capture_
     assert (erasure.target, erasure.finished_at is not None) == (str(bo.pk), True)
 
 
-def test_own_workspace_goes_if_nobody_else_is_in_it(ana: User, workspace: Workspace) -> None:
+def test_workspace_without_other_members_is_deleted(ana: User, workspace: Workspace) -> None:
     """Its name may be theirs."""
     alone = person("Dee")
     home = Workspace.objects.get(members=alone)
@@ -225,7 +225,7 @@ def test_own_workspace_goes_if_nobody_else_is_in_it(ana: User, workspace: Worksp
     assert not Workspace.objects.filter(pk=home.pk).exists()
 
 
-def test_log_keeps_what_staff_did_without_their_name(ana: User, bo: User) -> None:
+def test_audit_log_keeps_actions_of_staff_without_their_name(ana: User, bo: User) -> None:
     """ADM-02: the entries stay, under one account that no one can use."""
     staff = User.objects.create_superuser("clerk-7", display_name="Clerk Seven", email="clerk@example.org")
     session = create_session(owner=ana)
@@ -243,7 +243,7 @@ def test_log_keeps_what_staff_did_without_their_name(ana: User, bo: User) -> Non
         assert "clerk" not in entry.get_change_message()
 
 
-def test_titles_made_of_their_words_are_cleared(ana: User, bo: User) -> None:
+def test_titles_made_from_erased_texts_are_cleared(ana: User, bo: User) -> None:
     """A title that a user gave stays: it is the session's."""
     own, given = create_session(owner=ana), create_session(owner=ana)
     for session in (own, given):
@@ -273,7 +273,7 @@ def test_erasing_continues_where_it_was(ana: User, bo: User, monkeypatch: pytest
     assert erasure.counts == {"users": 1, "sessions": 1, "messages": 5}
 
 
-def test_who_cannot_be_erased(ana: User) -> None:
+def test_last_administrator_and_oneself_cannot_be_erased(ana: User) -> None:
     """The last administrator, and oneself."""
     root = User.objects.create_superuser("root")
     for author, code in ((ana, "last_administrator"), (root, "own_account")):

@@ -56,7 +56,7 @@ def session(ana: User) -> Session:
         ("\0", []),
     ],
 )
-def test_words_are_found_whatever_their_case(session: Session, words: str, found: list[int]) -> None:
+def test_text_is_found_in_any_case(session: Session, words: str, found: list[int]) -> None:
     """In texts, names of tools, arguments and results; not in markers, removed rows or other sessions."""
     ids = search.find_in_session(session, words).ids
     assert list(ChatMessage.objects.filter(pk__in=ids).values_list("sequence", flat=True)) == found

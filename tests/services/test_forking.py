@@ -78,7 +78,7 @@ def test_fork_is_its_makers_alone(session: Session, ana: User, bo: User) -> None
         session_for(bo, made.pk)
 
 
-def test_fork_is_shown_to_who_opens_it(session: Session, ana: User) -> None:
+def test_fork_is_shown_to_a_viewer_who_opens_it(session: Session, ana: User) -> None:
     """RUN-13, LIVE-02: its revisions are its own."""
     made = fork(session=session, author=ana, message_id=fill(session, *WHOLE)[5].pk)
     changes = changes_since(made.pk, 0)
@@ -95,7 +95,7 @@ def test_fork_at_any_message_rests(session: Session, ana: User, at: int) -> None
     assert [row.type for row in live(made)][-1] == "turn_done"
 
 
-def test_fork_can_change_what_was_asked(session: Session, ana: User, bo: User) -> None:
+def test_fork_can_replace_the_question(session: Session, ana: User, bo: User) -> None:
     """RUN-13: the copy ends with the new words, which are those of the user who forked; they are answered."""
     rows = fill(session, *WHOLE)
     made = fork(session=session, author=bo, message_id=rows[5].pk, text="Ho", run=True)
@@ -108,7 +108,7 @@ def test_fork_can_change_what_was_asked(session: Session, ana: User, bo: User) -
 
 
 @pytest.mark.parametrize(("at", "runs"), [(1, True), (4, True), (5, False), (6, False)])
-def test_fork_goes_on_where_something_waits(session: Session, ana: User, at: int, runs: bool) -> None:
+def test_fork_runs_where_an_answer_is_missing(session: Session, ana: User, at: int, runs: bool) -> None:
     """RUN-13, RUN-12: after user text and tool results; a finished answer is the end."""
     made = fork(session=session, author=ana, message_id=fill(session, *WHOLE)[at].pk, run=True)
     assert (SessionRun.objects.get(pk=made.pk).state == "running") == runs
@@ -126,7 +126,7 @@ def test_fork_takes_excluded_and_edited_as_they_are(session: Session, ana: User)
 
 
 @pytest.mark.parametrize(("text", "runs"), [(None, False), ("Ho", True), ("Hi", True)])
-def test_fork_at_what_is_excluded_runs_if_it_is_asked_anew(
+def test_fork_at_an_excluded_message_runs_only_with_a_new_text(
     session: Session, ana: User, text: str | None, runs: bool
 ) -> None:
     """RUN-13, MSG-09: there is nothing that the model would answer, until a user puts it in words again."""
@@ -179,7 +179,7 @@ def test_fork_is_refused(
     assert Session.objects.count() == 1
 
 
-def test_fork_of_what_is_being_written_waits(session: Session, ana: User) -> None:
+def test_fork_of_a_running_turn_waits_for_it(session: Session, ana: User) -> None:
     """RUN-13: before the part where the agent is running there is nothing to wait for."""
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_1")
     rows = fill(session, START, HI, {**ANSWER, "status": "streaming"})

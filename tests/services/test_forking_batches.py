@@ -70,7 +70,7 @@ def test_fork_in_batches_equals_one_at_once(session: Session, ana: User, own_fil
 
 
 @pytest.mark.django_db
-def test_fork_in_batches_can_go_on_with_other_words(session: Session, ana: User) -> None:
+def test_fork_in_batches_can_replace_the_last_text(session: Session, ana: User) -> None:
     """RUN-13: the last user text is replaced and answered."""
     rows = fill(session, *TALK) + fill(session, *TALK, turn_id="t_2")
     made = fork(session=session, author=ana, message_id=rows[6].pk, text="Ho", run=True)

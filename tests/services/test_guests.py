@@ -109,7 +109,7 @@ def test_old_shares_do_not_come_back_with_an_invitation(session: Session, ana: U
     assert list(sessions_of(bo)) == [session]
 
 
-def test_who_has_a_workspace_of_their_own_is_a_guest_elsewhere(session: Session, ana: User) -> None:
+def test_owner_of_a_workspace_can_be_a_guest_in_another(session: Session, ana: User) -> None:
     """They start sessions in their own, and see the shared one in their list."""
     cy = person("Cy")
     sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer"), user=cy)
@@ -142,7 +142,7 @@ def test_managers_remove_guests(guest: User, bo: User, workspace: Workspace) -> 
     assert (role_of(guest, workspace), Share.objects.filter(user=guest).exists()) == (None, False)
 
 
-def test_guests_invite_nobody(session: Session, guest: User, ana: User) -> None:
+def test_guests_cannot_invite(session: Session, guest: User, ana: User) -> None:
     """LIVE-06: not to sessions that they own from an earlier time in the workspace, and links of guests are over."""
     token = sharing.invite(session=session, author=ana, role="viewer")
     Membership.objects.filter(user=ana).update(role=WorkspaceRole.GUEST)
@@ -221,7 +221,7 @@ def test_two_at_once_do_not_share_the_last_use(session: Session, ana: User) -> N
     assert Share.objects.filter(session=session).count() == 1
 
 
-def test_pages_of_guests_offer_what_they_may_do(session: Session, guest: User, client: Client) -> None:
+def test_pages_offer_guests_only_what_they_may_do(session: Session, guest: User, client: Client) -> None:
     """Neither beginning a session, nor importing, choosing a model or forking."""
     client.force_login(guest)
     home, page = (client.get(address).content.decode() for address in ("/", f"/sessions/{session.pk}/"))
@@ -234,7 +234,9 @@ def test_pages_of_guests_offer_what_they_may_do(session: Session, guest: User, c
     assert 'id="composer"' in page
 
 
-def test_link_that_is_used_up_leads_those_who_are_in(session: Session, ana: User, guest: User, client: Client) -> None:
+def test_used_invitation_leads_its_guest_to_the_session(
+    session: Session, ana: User, guest: User, client: Client
+) -> None:
     """They open it again from the mail in which it came."""
     token = sharing.invite(session=session, author=ana, role="viewer")
     sharing.accept(token=token, user=person("Cy"))

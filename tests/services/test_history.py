@@ -1,4 +1,4 @@
-"""What messages and system prompts were, and what was taken out, read from the records of changes."""
+"""Histories of messages and system prompts, and removed messages, read from the revisions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def session(ana: User) -> Session:
     return create_session(owner=ana)
 
 
-def told(found: History) -> list[tuple[str, str, str, str]]:
-    """Kind, who, before and after of each change."""
+def changes_of(found: History) -> list[tuple[str, str, str, str]]:
+    """Return the kind, the user, and the text before and after each change."""
     return [
         (each.kind, each.user.sender if each.user else "", each.before["text"], each.after["text"])
         for each in found.changes
@@ -42,14 +42,14 @@ def fresh(row: ChatMessage) -> ChatMessage:
     return ChatMessage.objects.get(pk=row.pk)
 
 
-def test_history_says_who_made_what_of_a_message(session: Session, ana: User, bo: User) -> None:
+def test_history_lists_the_changes_of_a_message_with_their_users(session: Session, ana: User, bo: User) -> None:
     """MSG-11: the newest change first; what does not touch the words leaves them alone."""
     row = fill(session, START, HI, {**ANSWER, "text": "Hi"}, DONE)[2]
     edit(session=session, author=ana, message_id=row.pk, text="Hi there")
     include(session=session, author=bo, message_id=row.pk, included=False)
     edit(session=session, author=bo, message_id=row.pk, text="Hello")
     found = history_of(fresh(row))
-    assert told(found) == [
+    assert changes_of(found) == [
         ("edit", "Bo", "Hi there", "Hello"),
         ("exclude", "Bo", "Hi there", "Hi there"),
         ("edit", "Ana", "Hi", "Hi there"),
@@ -60,7 +60,7 @@ def test_history_says_who_made_what_of_a_message(session: Session, ana: User, bo
     assert found.newest == history.newest_change(session, row) == found.changes[0].id
 
 
-def test_tool_call_has_the_history_of_its_parts(session: Session, ana: User) -> None:
+def test_history_of_a_tool_call_has_its_arguments_and_results(session: Session, ana: User) -> None:
     """MSG-07, MSG-11: what was asked, as JSON that can be read, and what was answered."""
     row = fill(session, START, HI, TOOL, ANSWER, DONE)[2]
     edit_tool_call(session=session, author=ana, message_id=row.pk, arguments={"n": 2}, result="4", is_error=False)
@@ -71,20 +71,20 @@ def test_tool_call_has_the_history_of_its_parts(session: Session, ana: User) -> 
     )
 
 
-def test_history_of_what_was_added_begins_with_it(session: Session, ana: User) -> None:
+def test_history_of_an_added_message_begins_with_adding_it(session: Session, ana: User) -> None:
     """MSG-11: before it, there was nothing."""
     rows = fill(session, START, HI, DONE)
     row = add(session=session, author=ana, after_id=rows[1].pk, role="assistant", text="So")
     found = history_of(row)
-    assert told(found) == [("add", "Ana", "So", "So")]
+    assert changes_of(found) == [("add", "Ana", "So", "So")]
     assert version_of(row, found.first_version) == found.first == {"text": "So"}
 
 
-def test_hand_made_records_are_read(session: Session) -> None:
+def test_incomplete_records_are_read(session: Session) -> None:
     """MSG-10: whatever is missing in them."""
     row = fill(session, START, HI, DONE)[1]
     MessageRevision.objects.create(message=row, kind="edit", before={"text": None, "tool": "?"})
-    assert told(history_of(row)) == [("edit", "", "", "Hi")]
+    assert changes_of(history_of(row)) == [("edit", "", "", "Hi")]
 
 
 def test_long_history_is_read_in_pages(session: Session, ana: User) -> None:
@@ -98,7 +98,7 @@ def test_long_history_is_read_in_pages(session: Session, ana: User) -> None:
     page = history_of(fresh(row))
     rest = history_of(fresh(row), page.older)
     assert (len(page.changes), rest.older) == (PAGE, None)
-    texts = [(after, before) for _kind, _who, before, after in [*told(page), *told(rest)]]
+    texts = [(after, before) for _kind, _who, before, after in [*changes_of(page), *changes_of(rest)]]
     assert texts == [(str(number), str(number - 1) if number > 1 else "Hi") for number in range(30, 0, -1)]
     assert version_of(fresh(row), rest.changes[0].made) == {"text": "10"}
 
@@ -122,7 +122,7 @@ def test_system_prompt_has_a_history(session: Session, ana: User, bo: User) -> N
     set_system_prompt(session=session, author=bo, system_prompt="Be kind.")
     session.refresh_from_db()
     found = history_of_prompt(session)
-    assert told(found) == [
+    assert changes_of(found) == [
         ("system_prompt", "Bo", "Be brief.", "Be kind."),
         ("system_prompt", "Ana", first, "Be brief."),
     ]
@@ -131,7 +131,7 @@ def test_system_prompt_has_a_history(session: Session, ana: User, bo: User) -> N
     assert history.version_of_prompt(create_session(owner=ana), found.newest) is None
 
 
-def test_what_was_taken_out_is_found(session: Session, ana: User, bo: User) -> None:
+def test_removed_messages_are_listed(session: Session, ana: User, bo: User) -> None:
     """MSG-11: by whom and when, what can come back and what a retry has replaced; what is back is not listed."""
     rows = fill(session, START, HI, ANSWER, DONE)
     more = fill(session, START, {**HI, "text": "x" * 1000}, ANSWER, DONE, turn_id="t_2")
@@ -142,7 +142,7 @@ def test_what_was_taken_out_is_found(session: Session, ana: User, bo: User) -> N
     assert removed_from(session)[0][1].excerpt == "x" * history.EXCERPT
 
 
-def test_what_came_back_is_not_listed(session: Session, ana: User) -> None:
+def test_restored_messages_are_not_listed(session: Session, ana: User) -> None:
     """Restored messages are not among the removed ones (MSG-11)."""
     rows = fill(session, START, HI, ANSWER, DONE)
     remove(session=session, author=ana, message_id=rows[2].pk)
@@ -151,7 +151,7 @@ def test_what_came_back_is_not_listed(session: Session, ana: User) -> None:
     assert removed_from(session) == ([], None)
 
 
-def test_much_that_was_taken_out_is_read_in_pages(session: Session, ana: User) -> None:
+def test_long_list_of_removed_messages_is_read_in_pages(session: Session, ana: User) -> None:
     """MSG-11: one query, however many there are."""
     rows = fill(session, START, *[{**HI, "text": str(number)} for number in range(30)], DONE)
     remove(session=session, author=ana, message_id=rows[1].pk)

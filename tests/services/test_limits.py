@@ -68,7 +68,7 @@ def test_limits_are_changed_and_removed_by_a_setting(settings: Settings) -> None
 
 
 @pytest.mark.parametrize("written", ["nonsense=1/minute", "sends", "sends=often", "sends=-1/minute"])
-def test_unreadable_limits_are_told_at_the_start(settings: Settings, written: str) -> None:
+def test_invalid_limits_are_reported_at_startup(settings: Settings, written: str) -> None:
     settings.LIMITS = written
     with pytest.raises(ValueError):
         rates()
@@ -105,7 +105,7 @@ def test_a_day_has_few_guesses_of_one_name() -> None:
     ("seconds", "words"),
     [(1, "1 second"), (119, "119 seconds"), (121, "3 minutes"), (7_000, "117 minutes"), (7_201, "3 hours")],
 )
-def test_time_to_wait_is_told_in_words(seconds: int, words: str) -> None:
+def test_time_to_wait_is_described(seconds: int, words: str) -> None:
     assert waiting(seconds) == words
 
 
@@ -190,7 +190,7 @@ def test_api_refuses_with_a_problem(ana: User, settings: Settings, name: str, ac
 @pytest.mark.django_db
 @pytest.mark.usefixtures("own_files")
 @pytest.mark.parametrize(("name", "act"), PAGES, ids=[name for name, _act in PAGES])
-def test_pages_refuse_in_words(ana: User, settings: Settings, name: str, act: Act) -> None:
+def test_pages_explain_a_refusal(ana: User, settings: Settings, name: str, act: Act) -> None:
     settings.LIMITS = f"{name}=1/minute"
     session, page = lifecycle.create_session(owner=ana), Client()
     page.force_login(ana)
@@ -201,7 +201,7 @@ def test_pages_refuse_in_words(ana: User, settings: Settings, name: str, act: Ac
 
 
 @pytest.mark.django_db
-def test_api_tells_how_many_requests_are_left(ana: User, settings: Settings) -> None:
+def test_api_reports_how_many_requests_are_left(ana: User, settings: Settings) -> None:
     """Each token counts for itself."""
     settings.LIMITS = "requests=2/minute"
     asker = Asker(token_of(ana))

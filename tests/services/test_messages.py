@@ -57,7 +57,7 @@ LONG = "How do we move the whole of the house to the other side of the river?"
         ("长" * 100, "长" * 59 + "…"),
     ],
 )
-def test_first_words_name_a_session(ana: User, bo: User, text: str, title: str) -> None:
+def test_first_message_names_a_session(ana: User, bo: User, text: str, title: str) -> None:
     """UI-08: in one line, whole words; it is reported as a change, and what is said later changes nothing."""
     session = create_session(owner=ana)
     revision = send_message(session=session, author=ana, text=text) and Session.objects.get(pk=session.pk).revision
@@ -69,7 +69,7 @@ def test_first_words_name_a_session(ana: User, bo: User, text: str, title: str) 
     assert Session.objects.get(pk=session.pk).title == ""
 
 
-def test_first_words_do_not_take_the_place_of_a_name(session: Session, ana: User) -> None:
+def test_first_message_does_not_replace_a_chosen_title(session: Session, ana: User) -> None:
     """UI-08: what a user has chosen stays."""
     send_message(session=session, author=ana, text="Hi")
     assert Session.objects.get(pk=session.pk).title == "Plan"
@@ -119,7 +119,7 @@ def test_only_the_sender_changes_a_queued_message(session: Session, ana: User, b
     assert queued(session) == []
 
 
-def test_people_of_one_name_are_told_apart(session: Session, ana: User) -> None:
+def test_users_with_the_same_name_are_distinguished(session: Session, ana: User) -> None:
     """CTX-06: where two who are in the session look alike, their messages bear their user names too."""
     other = person("Ana2", session.workspace)
     User.objects.filter(pk=other.pk).update(display_name="АNA\u200b")
@@ -209,7 +209,7 @@ def code_of(change: Callable[[], object]) -> str:
         ("x" * 2_000_001, "too_long"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(session: Session, ana: User, text: str, code: str) -> None:
+def test_text_that_cannot_be_stored_is_refused(session: Session, ana: User, text: str, code: str) -> None:
     """MSG-12: with a clear error, when sent and when edited; nothing is written."""
     working(session, ana)
     sent = send_message(session=session, author=ana, text="Fine")

@@ -31,7 +31,7 @@ from chat.services.messages import editing
 from chat.services.sessions import lifecycle
 from chat.services.sessions.forking import fork
 from tests.services.history import History, someone, whichever
-from tests.services.history_checks import Heard
+from tests.services.history_checks import RecordingPublisher
 from tests.support.effort import cases
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.player import Player
@@ -98,7 +98,7 @@ class Asked(History):
 
         self.player.in_between = act
 
-    def stream_tells_all(self) -> None:
+    def stream_equals_rows(self) -> None:
         """Skip this invariant: a change in the middle of a commit is reported after it, only here."""
 
     def teardown(self) -> None:
@@ -118,14 +118,14 @@ class Asked(History):
 @pytest.mark.sqlite  # many histories, read as the tests above read one: on PostgreSQL, they would find nothing else
 def test_any_request_is_built_again(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """MSG-01, MSG-11, CTX-01: after any edits, exclusions, removals and retries it is what was sent, prompt and all."""
-    heard = Heard()
-    monkeypatch.setattr(publisher, "publisher", heard)
+    published = RecordingPublisher()
+    monkeypatch.setattr(publisher, "publisher", published)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
-    machine = type("AnyAsked", (Asked,), {"heard": heard, "people": [ana, bo]})
+    machine = type("AnyAsked", (Asked,), {"published": published, "people": [ana, bo]})
     run_state_machine_as_test(machine, settings=settings(max_examples=cases(5), stateful_step_count=25, deadline=None))
 
 
-async def test_each_response_keeps_what_it_was_asked_with(node: TestNode, ana: User) -> None:
+async def test_each_response_has_a_recorded_request(node: TestNode, ana: User) -> None:
     """RUN-12, ADM-02: one row for each, by the id that its messages have; what they share is kept once."""
     gate = Gate()
     call = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
@@ -161,7 +161,7 @@ async def test_each_response_keeps_what_it_was_asked_with(node: TestNode, ana: U
     assert [(shared, own) for shared, own, _sent in kept] == [(0, 1), (1, 2), (3, 2), (0, 3)]
 
 
-async def test_stop_before_the_first_word_keeps_nothing(node: TestNode, ana: User) -> None:
+async def test_stop_before_any_text_records_no_request(node: TestNode, ana: User) -> None:
     """RUN-08: a response that left no message cannot be asked about."""
     gate = Gate()
     node.script([[gate]])
@@ -198,7 +198,7 @@ def test_building_it_again_takes_a_fixed_number_of_queries(ana: User, turns: int
 
 
 @pytest.mark.django_db
-def test_what_is_gone_for_good_is_said_so(ana: User) -> None:
+def test_request_names_messages_that_are_gone(ana: User) -> None:
     """MSG-11: a row that is not there any more is named, not guessed at."""
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
     session = lifecycle.create_session(owner=ana)
@@ -237,7 +237,7 @@ def test_prompt_is_the_one_of_its_time(ana: User) -> None:
     assert [prompt_then(session, revision) for revision, _prompt in seen] == ["Prompt 1", "Prompt 2"]
 
 
-def test_unfolding_takes_only_what_is_shared() -> None:
+def test_unfolding_a_request_needs_the_ones_before_it() -> None:
     """MSG-01: each request stands on the one before it; one that is missing is an error and no guess."""
     a, b, c, d = (("a", 1), ("b", 1), ("c", 2), ("d", 3))
     first, second = Named(0, (a, b)), Named(1, (c, d))

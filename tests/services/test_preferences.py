@@ -97,7 +97,7 @@ def test_choices_are_kept(ana: User) -> None:
 
 
 @pytest.mark.parametrize("values", [{"theme": "pink"}, {"language": "tlh"}, {"is_superuser": "1"}, {"notify": ""}])
-def test_what_is_not_on_offer_is_refused(ana: User, values: dict[str, str]) -> None:
+def test_unknown_choices_are_refused(ana: User, values: dict[str, str]) -> None:
     with pytest.raises(ServiceError):
         preferences.choose(user=ana, values=values)
 
@@ -115,7 +115,7 @@ def test_names_that_cannot_be_are_refused(ana: User, name: str) -> None:
         preferences.rename(user=ana, name=name)
 
 
-def test_users_know_those_of_a_shared_workspace(ana: User, bo: User) -> None:
+def test_users_find_members_of_a_shared_workspace(ana: User, bo: User) -> None:
     stranger = person("Stranger")
     found = [person_for(ana, user.pk) for user in (ana, bo, stranger)]
     assert found == [ana, bo, None]

@@ -46,7 +46,7 @@ def names() -> list[str]:
     return [each.name for each in presets.presets()]
 
 
-def test_rows_stand_beside_and_before_those_of_the_file() -> None:
+def test_presets_of_rows_and_of_the_file_are_ordered() -> None:
     """In order of their place, the default one first; the next look sees every change."""
     row("writer", position=1)
     row("reader")
@@ -130,7 +130,7 @@ def test_session_without_a_copy_goes_by_its_preset(ana: User, config: Any) -> No
     assert presets.own(Session.objects.get(pk=session.pk)).title == "Assistant"
 
 
-def test_title_of_the_agent_is_told_where_there_are_others(ana: User) -> None:
+def test_title_of_the_agent_is_shown_if_there_are_others(ana: User) -> None:
     """UI-06: nothing is said of an agent that is the only one."""
     agents_setup.install(
         Registry(Config.model_validate({"agents": {"assistant": {}}, "providers": {"demo": {"type": "demo"}}}), {})
@@ -143,7 +143,7 @@ def test_title_of_the_agent_is_told_where_there_are_others(ana: User) -> None:
     assert messages.session_snapshot(session).agent_title == ""
 
 
-def test_presets_cost_one_query_however_many_there_are(ana: User) -> None:
+def test_any_number_of_presets_needs_one_query(ana: User) -> None:
     session = create_session(owner=ana, agent="reviewer")
     for count in (1, 30):
         for number in range(count):
@@ -158,7 +158,7 @@ def test_presets_cost_one_query_however_many_there_are(ana: User) -> None:
             assert len(queries) == most
 
 
-def test_every_change_of_a_session_stays_on_record(ana: User, bo: User) -> None:
+def test_every_change_of_a_session_is_recorded(ana: User, bo: User) -> None:
     """MSG-11: who, and what before, with the revision that was made; what changes nothing makes none."""
     session = create_session(owner=ana, title="Plan")
     rename(session=session, author=bo, title="Plans")
@@ -187,7 +187,7 @@ def test_agent_s_own_prompt_and_model_are_on_record_as_such(ana: User) -> None:
     assert SessionRevision.objects.get(session=session, kind=Kind.MODEL).before == {"model": "one"}
 
 
-def test_wrong_models_and_tools_are_told_with_those_that_exist() -> None:
+def test_error_of_a_wrong_model_or_tool_lists_those_that_exist() -> None:
     for good in ("", "one", "house/two"):
         presets.check_model(good)
     for bad in ("house/three", "three", "house/", "unknown/one", "\0"):

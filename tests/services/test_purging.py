@@ -67,7 +67,7 @@ def test_deleted_sessions_go_after_their_time(ana: User) -> None:
     assert set(Session.objects.values_list("pk", flat=True)) == {new.pk, kept.pk}
 
 
-def test_removed_messages_go_with_what_was_kept_of_them(session: Session, ana: User) -> None:
+def test_removed_messages_are_purged_with_revisions_and_files(session: Session, ana: User) -> None:
     """Revisions and files; messages removed later stay, and go back to their places."""
     rows = fill(session, *[{**HI, "text": text} for text in "abcdef"])
     for row in rows[1:3]:
@@ -98,7 +98,7 @@ def test_places_stay_true_when_a_whole_row_of_neighbours_goes(session: Session, 
     assert [row.text for row in live(session)] == ["a", "d", "e"]
 
 
-def test_what_a_retry_withdrew_stays(session: Session, ana: User) -> None:
+def test_messages_that_a_retry_withdrew_are_not_purged(session: Session, ana: User) -> None:
     """RUN-12: it is an earlier attempt, which no one has deleted."""
     rows = fill(session, START, HI, ANSWER, DONE)
     retry_here(session=session, author=ana, message_id=rows[2].pk)
@@ -110,7 +110,7 @@ def test_what_a_retry_withdrew_stays(session: Session, ana: User) -> None:
     assert ChatMessage.objects.filter(pk=rows[2].pk).exists()
 
 
-def test_clients_that_were_away_for_long_begin_anew(session: Session, ana: User) -> None:
+def test_clients_that_were_away_for_long_reload(session: Session, ana: User) -> None:
     """LIVE-02: a client that missed the removal cannot learn of it any more."""
     rows = fill(session, *[HI] * 3)
     before = Session.objects.get(pk=session.pk).revision
@@ -132,7 +132,7 @@ def test_clients_that_were_away_for_long_begin_anew(session: Session, ana: User)
     assert [knows_history(present, since) for since in (before, after, present.revision)] == [False, False, True]
 
 
-def test_requests_name_what_is_left(session: Session, ana: User) -> None:
+def test_requests_after_a_purged_one_are_complete(session: Session, ana: User) -> None:
     """MSG-01: that of a purged response goes, and those after it still name all that they were made of."""
     rows = fill(session, HI, {**ANSWER, "response_id": "r_1"}, HI, {**ANSWER, "response_id": "r_2"}, HI)
     names = [[row.pk, row.revision] for row in rows]
@@ -177,7 +177,7 @@ def test_links_and_tokens_go_when_they_ended_long_ago(session: Session, ana: Use
     assert counts == [1, 1]
 
 
-def test_uploads_that_were_never_sent_go_after_a_day(session: Session, ana: User) -> None:
+def test_unsent_uploads_are_purged_after_a_day(session: Session, ana: User) -> None:
     """Without another upload, and also where nothing else is purged."""
     file = Attachment(session=session, user=ana, name="a", kind="text", size=1)
     file.file.save("a", ContentFile(b"a"))

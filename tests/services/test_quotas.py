@@ -46,7 +46,7 @@ def upload(session: Session, user: User, data: bytes, name: str = "a.txt") -> At
 # --- tokens --------------------------------------------------------------------------------------------------------
 
 
-async def test_tokens_count_for_the_person_who_started_the_turn(node: TestNode, ana: User, bo: User) -> None:
+async def test_tokens_count_for_the_user_who_started_the_turn(node: TestNode, ana: User, bo: User) -> None:
     """A user who owns the session; every response counts, and retries too."""
     usage = Usage(input_tokens=70, output_tokens=30)
     node.script([["One", usage], ["Two", usage]])
@@ -204,7 +204,7 @@ def test_almost_full_disk_takes_short_messages_only(ana: User, session: Session,
 
 
 @pytest.mark.django_db
-def test_usage_is_told(ana: User, settings: Settings) -> None:
+def test_usage_is_shown(ana: User, settings: Settings) -> None:
     settings.QUOTAS = "tokens_per_day = 5000, running_turns=0"
     quotas.record_tokens(user_id=ana.pk, tokens=40)
     quotas.record_tokens(user_id=ana.pk, tokens=2)

@@ -96,7 +96,7 @@ def test_growing_text_is_read_whole(session: Session) -> None:
     assert queries(lambda: page_of(session)) == one
 
 
-def test_changes_tell_what_came_changed_and_went(session: Session, ana: User) -> None:
+def test_changes_list_new_changed_and_removed_messages(session: Session, ana: User) -> None:
     """LIVE-02: rows and tombstones past a revision; from 0 the whole, without what is gone."""
     send_message(session=session, author=ana, text="one")
     sent = send_message(session=session, author=ana, text="two")
@@ -123,7 +123,7 @@ def test_queue_has_one_order_for_everyone(session: Session, ana: User) -> None:
     assert [message.text for message in page_of(session).queued] == ["First", "second"]
 
 
-def test_changes_name_what_was_asked_for(session: Session) -> None:
+def test_changes_include_requested_messages(session: Session) -> None:
     """LIVE-02: messages whose text a client has in part, changed or not; of this session alone."""
     fill(session, 3)
     row, other = ChatMessage.objects.order_by("sequence")[:2]

@@ -77,7 +77,7 @@ def test_choice_is_kept_and_on_record(session: Session, ana: User) -> None:
     assert Session.objects.get(pk=session.pk).revision == 2
 
 
-def test_budget_of_the_model_applies_where_nobody_chooses(ana: User) -> None:
+def test_budget_of_the_model_is_the_default(ana: User) -> None:
     session = create_session(owner=ana, agent="careful")
     set_reasoning(session=session, author=ana, budget=0)
     assert shown(session) == ("", 2048)
@@ -96,7 +96,7 @@ def test_budget_of_the_model_applies_where_nobody_chooses(ana: User) -> None:
         ("careful", {"budget": 128_001}, "1,024 to 128,000"),
     ],
 )
-def test_what_the_model_does_not_take_is_refused(ana: User, agent: str, choice: dict[str, Any], words: str) -> None:
+def test_unsupported_reasoning_settings_are_refused(ana: User, agent: str, choice: dict[str, Any], words: str) -> None:
     session = create_session(owner=ana, agent=agent)
     before = Session.objects.get(pk=session.pk).config
     with pytest.raises(Invalid, match=words):
@@ -116,7 +116,7 @@ def test_choice_waits_while_another_model_answers(session: Session, ana: User) -
     assert shown(session) == ("high", None)
 
 
-def test_session_begins_with_what_is_asked_for(ana: User) -> None:
+def test_new_session_has_the_requested_reasoning_settings(ana: User) -> None:
     """MSG-12: refused as a whole where the model does not take it."""
     assert shown(begin_session(owner=ana, reasoning_effort="low")) == ("low", None)
     assert shown(begin_session(owner=ana, reasoning_effort="")) == ("", None)
@@ -137,7 +137,7 @@ def test_fork_reasons_as_its_original(session: Session, ana: User) -> None:
 @pytest.mark.parametrize(
     "config", [{"reasoning_effort": ["low"], "thinking_budget": "many"}, {"thinking_budget": True}]
 )
-def test_hand_made_choice_is_none(session: Session, config: dict[str, Any]) -> None:
+def test_invalid_reasoning_settings_of_a_row_are_ignored(session: Session, config: dict[str, Any]) -> None:
     """Invalid reasoning settings in a hand-edited row count as none (MSG-10)."""
     Session.objects.filter(pk=session.pk).update(config={**session.config, "reasoning_effort": "", **config})
     assert shown(session) == ("", None)

@@ -172,7 +172,7 @@ def test_queued_messages_begin_the_next_turn(ana: User, worker: str) -> None:
     assert {row.turn_id for row in ChatMessage.objects.filter(text__in=["one", "two"])} == {turn_id}
 
 
-def test_turn_goes_on_when_nobody_waits_any_more(ana: User, worker: str) -> None:
+def test_turn_continues_when_the_queued_message_is_withdrawn(ana: User, worker: str) -> None:
     """RUN-06: it was to end for a message that has been withdrawn: the first question is still to be answered."""
     claim = begin(ana, worker)
     session = Session.objects.get(pk=claim.session_id)
@@ -226,7 +226,7 @@ def test_model_that_was_not_known_is_kept_once_it_answers(ana: User, worker: str
     assert (session.provider, session.model, session.context_window) == ("vendor", "large", 1000)
 
 
-def test_last_words_are_told_before_the_end(ana: User, worker: str) -> None:
+def test_last_text_is_published_before_the_end(ana: User, worker: str) -> None:
     """LIVE-01: the hint first, then the change that ends the message."""
     claim = begin(ana, worker)
     words = TextAppended("m_a", 2, "cd")
@@ -255,7 +255,7 @@ def test_batch_is_published_on_commit(
     assert published == expected * 2
 
 
-def test_writing_text_costs_the_same_however_long_it_is(ana: User, worker: str) -> None:
+def test_cost_of_writing_text_does_not_grow_with_its_length(ana: User, worker: str) -> None:
     """MSG-01: a flush adds one row; the message's own row is written at its beginning and end alone."""
     claim = begin(ana, worker)
     write(claim, insert("m_a", "x" * 10))

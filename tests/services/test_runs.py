@@ -35,7 +35,7 @@ def session(ana: User) -> Session:
         ([START, USER], [USER, ERROR, DONE]),
     ],
 )
-def test_retry_goes_on_after_the_last_kept_row(
+def test_retry_continues_after_the_last_kept_row(
     session: Session, ana: User, kept: list[dict[str, Any]], withdrawn: list[dict[str, Any]]
 ) -> None:
     """RUN-12, MSG-11: rows from N on are out of view and on record; their turn is open again."""
@@ -74,7 +74,7 @@ OUT = {"include_in_context": False}
         ([START, HI, {**TOOL, **OUT}, ANSWER, DONE], 3, ""),
     ],
 )
-def test_what_is_excluded_is_not_answered(
+def test_excluded_message_is_not_answered(
     session: Session, ana: User, rows: list[dict[str, Any]], at: int, code: str
 ) -> None:
     """RUN-12, MSG-09: the model would be asked to go on from something else."""
@@ -151,7 +151,7 @@ def test_stop_of_an_idle_session_is_harmless(session: Session, ana: User) -> Non
     assert SessionRun.objects.get(pk=session.pk).state == "idle"
 
 
-def test_each_stop_holds_what_is_queued_then(session: Session, ana: User, bo: User) -> None:
+def test_each_stop_holds_the_messages_queued_so_far(session: Session, ana: User, bo: User) -> None:
     """RUN-06, RUN-07: a person who stops again, while the turn ends, means what was sent in the meantime too."""
     send_message(session=session, author=ana, text="Go")
     held = []

@@ -66,7 +66,7 @@ def test_terms_are_found_anywhere_newest_first(ana: User, session: Session, quer
     assert texts(ana, query) == expected
 
 
-def test_everybody_finds_what_they_may_see(ana: User, bo: User, session: Session) -> None:
+def test_users_find_only_what_they_may_see(ana: User, bo: User, session: Session) -> None:
     """LIVE-06: the owner, a viewer; not a stranger of the same workspace, nor staff."""
     say(session, ana, "The secret word")
     strangers = [person("Cy", session.workspace), User.objects.create_superuser("root")]
@@ -174,7 +174,7 @@ def test_a_long_text_is_cut_around_its_first_hit() -> None:
         ("many people " * 40, "many people", "many people many"),
     ],
 )
-def test_snippet_is_what_is_read_and_not_its_markdown(text: str, term: str, cut: str) -> None:
+def test_snippet_is_plain_text_without_markdown(text: str, term: str, cut: str) -> None:
     """The signs of Markdown are left out, unless the hit is in them."""
     assert search.around_hit(text, [term]).startswith(cut)
 

@@ -99,7 +99,7 @@ def test_deletion_and_restoring(session: Session, ana: User) -> None:
     ]
 
 
-def test_tokens_and_what_is_done_with_them(session: Session, ana: User) -> None:
+def test_use_of_tokens_is_logged(session: Session, ana: User) -> None:
     """A program is distinguished from its user by the token's id; the address is its own."""
     token, secret = api_tokens.create(user=ana, name="Nightly", scope="read", days=30)
     program = Client(headers={"Authorization": f"Bearer {secret}"}, REMOTE_ADDR="192.0.2.9")

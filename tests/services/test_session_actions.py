@@ -46,7 +46,7 @@ def test_changing_a_session_itself_keeps_its_place_in_the_list(session: Session,
     assert titles(ana) == ["Tidy", "Newer"]
 
 
-def test_an_archived_session_is_out_of_the_way_and_comes_back(session: Session, ana: User, bo: User) -> None:
+def test_archived_session_leaves_the_list_and_can_be_restored(session: Session, ana: User, bo: User) -> None:
     before = Session.objects.get().updated_at
     apply_action(user=ana, action=SessionAction.ARCHIVE, session_ids=[session.pk])
     assert [titles(ana), titles(ana, archived=True), titles(bo, archived=True)] == [[], ["Plan"], ["Plan"]]
@@ -56,7 +56,7 @@ def test_an_archived_session_is_out_of_the_way_and_comes_back(session: Session, 
     assert (titles(ana), Session.objects.get().updated_at) == (["Plan"], before)
 
 
-def test_a_session_that_was_deleted_meanwhile_stays_deleted(session: Session, ana: User) -> None:
+def test_archiving_does_not_restore_a_deleted_session(session: Session, ana: User) -> None:
     """LIVE-06: a user who archives it at the same moment does not bring it back."""
     looked_at = Session.objects.get()
     apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
@@ -65,7 +65,7 @@ def test_a_session_that_was_deleted_meanwhile_stays_deleted(session: Session, an
     assert Session.objects.get().status == Session.Status.DELETED
 
 
-def test_a_deleted_session_is_gone_for_everybody(session: Session, ana: User, bo: User) -> None:
+def test_deleted_session_is_gone_for_all_users(session: Session, ana: User, bo: User) -> None:
     """LIVE-06: for lists, pages, sockets, commands, and those who have an invitation."""
     token = sharing.invite(session=session, author=ana, role="viewer")
     apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
@@ -126,7 +126,7 @@ async def test_deleting_stops_the_turn_and_closes_open_pages(node: TestNode, ana
     assert ("text", "complete", "Two") in await node.shown(session)
 
 
-def test_what_is_queued_waits_while_the_session_is_deleted(session: Session, ana: User) -> None:
+def test_queued_messages_wait_while_the_session_is_deleted(session: Session, ana: User) -> None:
     """Queued messages wait while the session is deleted (RUN-06)."""
     send_message(session=session, author=ana, text="Go")
     send_message(session=session, author=ana, text="And then")
@@ -146,7 +146,7 @@ def test_leaving_gives_up_one_s_share(session: Session, ana: User, bo: User) -> 
         apply_action(user=ana, action=SessionAction.LEAVE, session_ids=[session.pk])
 
 
-def test_many_at_once_does_what_is_one_s_own(session: Session, ana: User, bo: User) -> None:
+def test_bulk_actions_change_only_own_sessions(session: Session, ana: User, bo: User) -> None:
     own = create_session(owner=bo, title="Own")
     done = apply_action(user=bo, action=SessionAction.ARCHIVE, session_ids=[session.pk, own.pk, own.pk])
     assert done == ActionResult([own.pk], 1)
@@ -180,7 +180,7 @@ ROWS = [
         (12, {"pinned": "p", "today": "ab", "yesterday": "c", "week": "d", "month": "ef", "older": "g"}),
     ],
 )
-def test_days_are_those_of_the_reader(hours: int, expected: dict[str, str]) -> None:
+def test_days_are_in_the_reader_s_time_zone(hours: int, expected: dict[str, str]) -> None:
     groups = session_list.grouped(ROWS, NOW, timezone(timedelta(hours=hours)))
     assert {group.key: "".join(row.title for row in group.rows) for group in groups} == expected
 

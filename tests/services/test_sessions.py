@@ -44,7 +44,7 @@ def test_agent_brings_its_model_and_its_prompt(ana: User) -> None:
     assert Session.objects.get(pk=session.pk).revision == 2
 
 
-def test_prompt_that_people_have_written_stays(ana: User) -> None:
+def test_prompt_written_by_a_user_is_kept(ana: User) -> None:
     session = create_session(owner=ana)
     set_system_prompt(session=session, author=ana, system_prompt="Be brief.")
     set_agent(session=session, author=ana, agent="reviewer")

@@ -55,7 +55,7 @@ def test_removed_person_cannot_come_back_by_their_link(session: Session, ana: Us
     assert role_in(guest, session) is None
 
 
-def test_who_has_left_the_workspace_lets_nobody_in(session: Session, ana: User, bo: User) -> None:
+def test_former_member_cannot_share(session: Session, ana: User, bo: User) -> None:
     """LIVE-06: nor learns who is in it now; but may close it to who is in."""
     sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
     new = person("Di", session.workspace)

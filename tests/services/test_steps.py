@@ -20,7 +20,7 @@ from chat.queries.messages import knows_history
 from chat.queries.steps import page_of_segments, page_of_steps, steps_since
 from chat.services.sessions.lifecycle import create_session
 from tests.services.history import History
-from tests.services.history_checks import Heard
+from tests.services.history_checks import RecordingPublisher
 from tests.support.effort import cases
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 from tests.support.testing_node import ScriptedRegistry
@@ -78,17 +78,17 @@ def paged(session: Session, limit: int) -> dict[str, Json]:
 @pytest.mark.sqlite  # many histories, read as the tests above read one: on PostgreSQL, they would find nothing else
 def test_any_history_can_be_resumed_from_any_moment(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-03, CTX-04: whatever people, agents and crashes do, what changed since is enough; pages are the whole."""
-    heard = Heard()
-    monkeypatch.setattr(publisher, "publisher", heard)
+    published = RecordingPublisher()
+    monkeypatch.setattr(publisher, "publisher", published)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
-    machine = type("AnyHistory", (Resumed,), {"heard": heard, "people": [ana, bo]})
+    machine = type("AnyHistory", (Resumed,), {"published": published, "people": [ana, bo]})
     run_state_machine_as_test(
         machine,
         settings=settings(max_examples=cases(4), stateful_step_count=20, deadline=None, phases=[Phase.generate]),
     )
 
 
-def test_only_what_has_changed_is_told_again(ana: User) -> None:
+def test_only_changed_steps_are_sent_again(ana: User) -> None:
     """LIVE-03: an answer that came since, and what it touches; not the conversation before."""
     session = create_session(owner=ana)
     rows = fill(session, *[START, HI, TOOL, ANSWER, DONE] * 6)

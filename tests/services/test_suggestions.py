@@ -47,7 +47,7 @@ def test_suggestion_waits_at_the_message(session: Session, row: ChatMessage, bo:
     assert row.revision == Session.objects.get().revision == 6
 
 
-def test_accepted_suggestion_is_an_edit_by_whoever_accepts(session: Session, row: ChatMessage, ana: User) -> None:
+def test_accepted_suggestion_is_an_edit_by_the_user_who_accepts(session: Session, row: ChatMessage, ana: User) -> None:
     """MSG-11: the edit is the author's, and names who suggested it; in the history, too."""
     cy = person("Cy", session.workspace)
     let_in(session, cy, "editor")

@@ -72,7 +72,7 @@ def test_true_is_another_argument_than_one(session: Session, ana: User) -> None:
     assert told(session)[0].arguments == {"n": True}
 
 
-def test_interrupted_call_stays_so_until_it_has_a_result(session: Session, ana: User) -> None:
+def test_call_is_interrupted_until_it_has_a_result(session: Session, ana: User) -> None:
     """RUN-08, CTX-03: before, the model learns that it was cut off."""
     row = change(called(session, status="interrupted", result=""), ana, arguments={"n": 3})
     assert row.status == "interrupted"
@@ -87,7 +87,7 @@ def test_change_that_is_none_leaves_no_record(session: Session, ana: User) -> No
     assert not MessageRevision.objects.exists()
 
 
-def test_second_editor_is_told(session: Session, ana: User, bo: User) -> None:
+def test_second_editor_gets_a_conflict(session: Session, ana: User, bo: User) -> None:
     """MSG-11: with what is there now; that it was excluded in the meantime does not matter."""
     row = called(session)
     include(session=session, author=bo, message_id=row.pk, included=False)
@@ -114,7 +114,7 @@ def test_second_editor_is_told(session: Session, ana: User, bo: User) -> None:
         ({"result": "x" * 999}, "too_long"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(
+def test_arguments_that_cannot_be_stored_are_refused(
     session: Session, ana: User, settings: Settings, wanted: dict[str, Any], code: str
 ) -> None:
     """Tool arguments that can't be stored are refused (MSG-12)."""

@@ -57,7 +57,9 @@ def refusal(call: Any, **about: Any) -> ServiceError:
         ([START, HI, FIRST, DONE, START, {**HI, "sender": "Bo"}, HI, SECOND, DONE], 2, (4, 2, False)),
     ],
 )
-def test_retry_says_what_it_withdraws(session: Session, ana: User, rows: list[Fields], at: int, told: Any) -> None:
+def test_retry_preview_counts_what_it_withdraws(
+    session: Session, ana: User, rows: list[Fields], at: int, told: Any
+) -> None:
     """RUN-12: how many messages, of how many people, whether it is the last answer alone; a preview does nothing."""
     row = fill(session, *rows)[at]
     about: dict[str, Any] = {"session": session, "author": ana, "message_id": row.pk}
@@ -76,7 +78,7 @@ def test_retry_says_what_it_withdraws(session: Session, ana: User, rows: list[Fi
     assert (done.messages, done.attempt[:2]) == (told[0], "v_")
 
 
-def test_attempt_comes_back_exactly(session: Session, ana: User) -> None:
+def test_attempt_is_restored_exactly(session: Session, ana: User) -> None:
     """RUN-12: ids, places and words are as they were; what stood there in the meantime is an attempt in its turn."""
     before = fill(session, START, HI, CALL, SECOND, DONE, START, {**HI, "text": "And?"}, ANSWER, DONE)
     contents = [(row.pk, row.sequence, row.text, row.result, row.status) for row in before]
@@ -151,7 +153,7 @@ def test_attempt_within_another_waits_for_it(session: Session, ana: User) -> Non
     assert live(session) == rows
 
 
-def test_restoring_asks_before_it_takes_what_people_wrote(session: Session, ana: User, bo: User) -> None:
+def test_restoring_asks_before_it_removes_messages_of_users(session: Session, ana: User, bo: User) -> None:
     """RUN-12: a new turn stands after the answer that would go."""
     rows = fill(session, START, HI, FIRST, DONE)
     about: dict[str, Any] = {"session": session, "author": ana}
@@ -175,7 +177,7 @@ def test_restoring_asks_before_it_takes_what_people_wrote(session: Session, ana:
 
 
 @pytest.mark.parametrize("count", [1, 1000])
-def test_long_attempt_comes_back_in_few_queries(
+def test_long_attempt_is_restored_in_few_queries(
     session: Session, ana: User, count: int, django_assert_max_num_queries: Any
 ) -> None:
     """RUN-12: a thousand rows come back at once, with revisions and places without a gap."""

@@ -35,7 +35,7 @@ def unread(user: User) -> list[str]:
     return [row.title for group in groups for row in group.rows if row.unread]
 
 
-def test_words_of_others_are_unread_until_they_are_read(session: Session, ana: User, bo: User) -> None:
+def test_messages_of_others_are_unread_until_they_are_read(session: Session, ana: User, bo: User) -> None:
     say(session, ana, "Hello")
     assert (unread(ana), unread(bo)) == ([], ["Plan"])
     say(session, None, "I am the agent")
@@ -47,13 +47,13 @@ def test_words_of_others_are_unread_until_they_are_read(session: Session, ana: U
 
 
 @pytest.mark.parametrize("status", ["queued", "streaming"])
-def test_what_is_not_said_yet_is_not_unread(session: Session, ana: User, bo: User, status: str) -> None:
+def test_unfinished_message_is_not_unread(session: Session, ana: User, bo: User, status: str) -> None:
     """It will be when it is finished; until then the list shows that the agent works."""
     say(session, ana, "Hm", status=status)
     assert unread(bo) == []
 
 
-def test_removed_words_are_not_unread(session: Session, ana: User, bo: User) -> None:
+def test_removed_message_is_not_unread(session: Session, ana: User, bo: User) -> None:
     say(session, ana, "Never mind", removed=True)
     assert unread(bo) == []
 
@@ -72,7 +72,7 @@ def test_a_move_is_not_news(session: Session, ana: User, bo: User) -> None:
     assert (unread(ana), unread(bo)) == (["Plan"], ["Plan"])
 
 
-def test_reading_never_goes_back_and_never_beyond_what_there_is(session: Session, ana: User) -> None:
+def test_read_mark_never_decreases_nor_exceeds_the_last_message(session: Session, ana: User) -> None:
     say(session, None, "One")
     assert user_state.mark_read(session=session, user=ana, revision=10**9)
     assert user_state.state_of(ana, session).read_revision == session.revision
@@ -80,7 +80,7 @@ def test_reading_never_goes_back_and_never_beyond_what_there_is(session: Session
     assert user_state.state_of(ana, session).read_revision == session.revision
 
 
-def test_pins_are_one_s_own_and_come_first(session: Session, ana: User, bo: User) -> None:
+def test_pins_are_per_user_and_sort_first(session: Session, ana: User, bo: User) -> None:
     create_session(owner=ana, title="Newer")
     user_state.pin(session=session, user=ana)
     assert [(group.key, [row.title for row in group.rows]) for group in session_list.listing(ana, UTC).groups] == [

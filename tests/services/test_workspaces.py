@@ -79,7 +79,7 @@ def test_where_one_is_lasts_and_falls_back_to_the_oldest(ana: User, workspace: W
     assert again.workspace is None
 
 
-def test_nobody_goes_where_they_are_no_member(ana: User) -> None:
+def test_users_cannot_open_workspaces_of_others(ana: User) -> None:
     """LIVE-06: nor learns whether there is anything."""
     theirs = person("Cy").memberships.get().workspace_id
     for workspace_id in (theirs, 10**9, 10**30, -1, 0, None):
@@ -88,7 +88,9 @@ def test_nobody_goes_where_they_are_no_member(ana: User) -> None:
     assert User.objects.get(pk=ana.pk).workspace is None
 
 
-def test_news_are_told_of_where_they_wait(ana: User, bo: User, workspace: Workspace, other: Workspace) -> None:
+def test_unread_sessions_of_other_workspaces_are_marked(
+    ana: User, bo: User, workspace: Workspace, other: Workspace
+) -> None:
     """ui.md: for whom they are new, in other workspaces than the one that is shown, until they are read or archived."""
     session = create_session(owner=ana, workspace=other, title="Plan")
     let_in(session, bo, "viewer")
@@ -134,7 +136,7 @@ def test_forks_stay_where_their_original_is(ana: User, workspace: Workspace, oth
     assert forking.fork(session=row.session, author=ana, message_id=row.pk).workspace == workspace
 
 
-def test_it_costs_one_query_however_many(
+def test_any_number_of_workspaces_needs_one_query(
     ana: User, bo: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for count in (1, 12):

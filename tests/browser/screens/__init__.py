@@ -90,7 +90,13 @@ async def beside(page: Page, showcase: Showcase, who: str) -> Page:
 
 async def leave(page: Page) -> None:
     """Close the browser, and those of the others."""
-    for context in [page.context, *_others.pop(page.context, [])]:
+    await leave_alone(page)
+    await page.context.close()
+
+
+async def leave_alone(page: Page) -> None:
+    """Close the browsers of the others."""
+    for context in _others.pop(page.context, []):
         await context.close()
 
 
