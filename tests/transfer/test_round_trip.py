@@ -19,7 +19,7 @@ from chat.queries.history import history_of
 from chat.transfer.importing.files import import_file
 from chat.transfer.importing.session import ImportedSession
 from tests.services.history import History
-from tests.services.history_checks import Heard
+from tests.services.history_checks import RecordingPublisher
 from tests.support.effort import cases
 from tests.support.rest import check_rest
 from tests.support.testing_node import ScriptedRegistry
@@ -101,8 +101,8 @@ def test_history_names_those_who_are_not_here(talk: Session, bo: User) -> None:
 def test_any_history_survives(own_files: None, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """CTX-03, MSG-11: after any history, in the middle of a turn too, the import rests, and its export says the same
     as that of its own import; where the session was at rest, the same as the session's."""
-    heard = Heard()
-    monkeypatch.setattr(publisher, "publisher", heard)
+    published = RecordingPublisher()
+    monkeypatch.setattr(publisher, "publisher", published)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
 
     def teardown(self: History) -> None:
@@ -117,5 +117,5 @@ def test_any_history_survives(own_files: None, ana: User, bo: User, monkeypatch:
         assert again.kept_ids
         assert document(again.session) == second
 
-    machine = type("Exported", (History,), {"heard": heard, "people": [ana, bo], "teardown": teardown})
+    machine = type("Exported", (History,), {"published": published, "people": [ana, bo], "teardown": teardown})
     run_state_machine_as_test(machine, settings=settings(max_examples=cases(4), stateful_step_count=25, deadline=None))
