@@ -106,6 +106,7 @@ class SessionSummary(Schema):
     pinned: bool
     unread: bool = Field(description="Whether others have written messages that you have not read")
     working: bool = Field(description="Whether the agent is working")
+    waiting: bool = Field(description="Whether the agent waits for an answer that you may give")
     updated_at: datetime
 
 
@@ -272,6 +273,7 @@ def summary_out(entry: ListedSession) -> Json:
         "pinned": row.pinned,
         "unread": row.unread,
         "working": row.working,
+        "waiting": row.waiting,
         "updated_at": row.updated_at.isoformat(),
     }
 

@@ -11,6 +11,7 @@ STYLES = tuple(
         "attachments",
         "tool",
         "terminal",
+        "question",
         "content",
         "math",
         "highlight",

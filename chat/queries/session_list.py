@@ -6,7 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, TypedDict
 
-from django.db.models import Case, Exists, F, FilteredRelation, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import (
+    BooleanField,
+    Case,
+    Exists,
+    F,
+    FilteredRelation,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+    When,
+)
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -21,6 +33,7 @@ if TYPE_CHECKING:
     class Seen(TypedDict):
         pinned_at: datetime | None
         unread: bool
+        waiting: bool
 
     Row = WithAnnotations[Session, Seen]
 
@@ -30,7 +43,11 @@ MOST = 2000
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A session as its row in the list shows it. `owner` is set if another user owns it."""
+    """A session as its row in the list shows it.
+
+    `owner` is set if another user owns it. `working`: an agent works in it; `waiting`: it waits for an answer that the
+    user may give.
+    """
 
     id: str
     title: str
@@ -41,6 +58,7 @@ class Listed:
     pinned: bool
     unread: bool
     working: bool
+    waiting: bool
     updated_at: datetime
 
 
@@ -99,7 +117,7 @@ class Listing:
 
 
 def listing(user: User, zone: tzinfo, *, shown: int = PAGE, archived: bool = False, within: Q | None = None) -> Listing:
-    """Read the person's list, pinned sessions first, then the last active; days are those of their own zone.
+    """Read the person's list: sessions that wait for them, pinned ones, then the last active, by days of their zone.
 
     `within` narrows it down, as to a workspace's sessions (services/people/workspaces.py).
     """
@@ -158,10 +176,11 @@ def unread_sessions(user: User) -> QuerySet[Row]:
 def grouped(rows: list[Listed], now: datetime, zone: tzinfo) -> list[Group]:
     """Put rows, in their order, under headings; empty ones are left out."""
     today = now.astimezone(zone).date()
+    waiting = _("Waiting for you (%(count)s)") % {"count": sum(row.waiting for row in rows)}
     groups: dict[str, Group] = {}
     for row in rows:
         age = today - row.updated_at.astimezone(zone).date()
-        key, title = ("pinned", _("Pinned")) if row.pinned else _age(age)
+        key, title = ("waiting", waiting) if row.waiting else ("pinned", _("Pinned")) if row.pinned else _age(age)
         groups.setdefault(key, Group(key, title, [])).rows.append(row)
     return list(groups.values())
 
@@ -184,12 +203,19 @@ def _rows(user: User, archived: bool, within: Q | None = None) -> QuerySet[Row]:
 
 
 def _with_status(user: User, sessions: QuerySet[Session]) -> QuerySet[Row]:
-    """Add what the list shows of each session for one user: pinned, unread, working."""
+    """Add what the list shows of each session for one user: pinned, unread, working, waiting; those that wait first."""
     sessions = sessions.select_related("owner", "run", "workspace")
     mine = FilteredRelation("participations", condition=Q(participations__user=user))
     sessions = sessions.alias(mine=mine, read=Coalesce("mine__read_revision", 0))
-    sessions = sessions.annotate(pinned_at=F("mine__pinned_at"), unread=Exists(_unseen(user)))
-    return sessions.order_by(F("pinned_at").desc(nulls_last=True), "-updated_at", "pk")
+    sessions = sessions.annotate(pinned_at=F("mine__pinned_at"), unread=Exists(_unseen(user)), waiting=_waiting(user))
+    return sessions.order_by("-waiting", F("pinned_at").desc(nulls_last=True), "-updated_at", "pk")
+
+
+def _waiting(user: User) -> Case:
+    """Whether a session waits for an answer that the user may give."""
+    shared = Share.objects.filter(session=OuterRef("pk"), user=user, role=SessionRole.EDITOR)
+    mine = When(Q(owner=user) | Exists(shared), run__state=RunState.WAITING, then=Value(True))
+    return Case(mine, default=Value(False), output_field=BooleanField())
 
 
 def _unseen(user: User) -> QuerySet[ChatMessage]:
@@ -207,7 +233,8 @@ def _listed(session: Row, user: User) -> Listed:
         archived=session.status == Session.Status.ARCHIVED,
         pinned=session.pinned_at is not None,
         unread=session.unread,
-        working=session.run.state != RunState.IDLE,
+        working=session.run.state not in (RunState.IDLE, RunState.WAITING),
+        waiting=session.waiting,
         updated_at=session.updated_at,
     )
 

@@ -40,6 +40,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     snapshot = reading.session_snapshot(row)
     page = reading.page_of(row)
     inside = members(row)
+    places = _places(request, row)
     people = [member.user for member in inside]
     own = presets.own(row)  # its title is the agent's name before any model is known (UI-06)
     values = {
@@ -51,6 +52,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "role": role.value,
         "origin": _origin(request.user, row),
         "can_share": role.covers(SessionRole.OWNER),
+        "manages": places.here is not None and places.here.id == row.workspace_id and places.here.is_managed,
         "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
         "agent_name": own.title,
         "faces": json.dumps({user.pk: picture_url(user) for user in people}),
@@ -58,7 +60,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "prompts": spoken(own.prompts),
         "limit": settings.MAX_MESSAGE_CHARS,
         "participation": state_of(request.user, row),
-        **rail_values(request, _places(request, row), row.pk),
+        **rail_values(request, places, row.pk),
         "styles": STYLES,
         **_messages(page),
     }

@@ -157,7 +157,7 @@ def test_bulk_actions_change_only_own_sessions(session: Session, ana: User, bo: 
 
 def row(title: str, days: float, *, pinned: bool = False) -> Listed:
     at = NOW - timedelta(days=days)
-    return Listed(title, title, None, 1, "Team", False, pinned, False, False, at)
+    return Listed(title, title, None, 1, "Team", False, pinned, False, False, False, at)
 
 
 NOW = datetime(2026, 3, 10, 0, 30, tzinfo=UTC)

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from agents.messages import Json
 from chat.models import Session
 from chat.rendering.markdown import render
+from chat.rendering.messages.questions import QuestionCard, decision_of
 from chat.rendering.messages.tool_card import ToolCard
 from chat.rendering.text import formatting
 from chat.rendering.text.translation import translate
@@ -65,9 +66,12 @@ def is_markdown(message: MessageSnapshot) -> bool:
 
 def is_quick(message: MessageSnapshot) -> bool:
     """Tell whether a message is rendered quickly enough for the event loop."""
-    if message.status in ("streaming", "queued") or not is_markdown(message):
+    if message.status in ("streaming", "queued"):
         return True
-    return render.draw_soon(message.text) is not None
+    if is_markdown(message):
+        return render.draw_soon(message.text) is not None
+    card = QuestionCard.of(message)
+    return card is None or not card.markdown or render.draw_soon(card.markdown) is not None
 
 
 def body_of(blocks: tuple[str, ...]) -> SafeString:
@@ -168,8 +172,10 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
         case "reasoning", _:
             streaming = message.status == "streaming"
             return _row("reasoning", message, body=_body(message, body), streaming=streaming)
+        case "tool_group", _ if card := QuestionCard.of(message):
+            return _row("question", message, card=card, classes="tool_group asking")
         case "tool_group", _:
-            return _row("tool_group", message, card=ToolCard.of(message))
+            return _row("tool_group", message, card=ToolCard.of(message), decision=decision_of(message))
         case _:
             return _row("error", message, text=translate(message.text, message.words))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 from django.db.models import BooleanField, Case, Exists, OuterRef, Q, Value, When
@@ -16,11 +16,15 @@ from chat.queries.session_list import unread_sessions
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A workspace in its member's list. `unread`: it is not the shown one, and has unread messages."""
+    """A workspace in its member's list. `unread`: it is not the shown one, and has unread messages.
+
+    `is_managed`: the member is its owner or an admin.
+    """
 
     id: int
     name: str
     unread: bool
+    is_managed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,8 @@ def places_of(user: User, wanted: int | None = None) -> Places:
     elsewhere = When(~Q(workspace=shown) & Exists(others) & _has_news(user), then=Value(True))
     rows = memberships_of(user).order_by("pk")
     rows = rows.annotate(unread=Case(elsewhere, default=Value(False), output_field=BooleanField()))
-    mine = [Place(*row) for row in rows.values_list("workspace_id", "workspace__name", "unread")]
+    rows = rows.annotate(is_managed=Q(role__in=(Membership.Role.OWNER, Membership.Role.ADMIN)))
+    mine = [Place(*row) for row in rows.values_list("workspace_id", "workspace__name", "unread", "is_managed")]
     return _placed(mine, (wanted, user.workspace_id))
 
 
@@ -100,7 +105,7 @@ def _placed(mine: list[Place], preferred: tuple[int | None, ...]) -> Places:
 
 
 def _seen(place: Place) -> Place:
-    return Place(place.id, place.name, unread=False)
+    return replace(place, unread=False)
 
 
 @transaction.atomic

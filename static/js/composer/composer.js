@@ -63,8 +63,8 @@ function stopped(event) {
 }
 
 function tell() {
-  const { idle, mentions, working } = field.dataset;
-  if (!isIdle()) field.placeholder = working;
+  const { idle, mentions, waiting, working } = field.dataset;
+  if (!isIdle()) field.placeholder = page.dataset.status === "waiting" ? waiting : working;
   else field.placeholder = repliesTo("all") ? fill(idle, { name: page.dataset.agent }) : mentions;
 }
 

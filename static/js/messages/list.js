@@ -57,10 +57,15 @@ export function showPending({ key, text, files = [] }, after = 0) {
 const A_DAY = 86_400_000;
 const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
 
+/** Returns the time of a message: the one of its details, which its content may precede with others. */
+export function momentOf(element) {
+  const time = element.querySelector(":scope > .column > .meta time") ?? element.querySelector("time[datetime]");
+  return time && new Date(time.dateTime);
+}
+
 /** Sets the day of a message. */
 export function note(element) {
-  const time = element.querySelector("time[datetime]");
-  const date = time && new Date(time.dateTime);
+  const date = momentOf(element);
   if (date && !Number.isNaN(date.getTime())) element.dataset.day = new Date(date).setHours(0, 0, 0, 0);
 }
 
@@ -309,11 +314,13 @@ export function unfold(message) {
 
 const isCall = (element) => element?.matches("article.tool_group") ?? false;
 
-/** Whether a call can be folded: not if it failed or has terminal output, and not as the last message. */
+/** Whether a call can be folded: not if it failed, has terminal output or asked people, and not as the last message. */
 function isFoldable(call) {
   const [card, next] = call.querySelector(":scope > .column").children;
   return (
-    call !== list.lastElementChild && card.matches(".tool[data-state=done]:not([open])") && !next?.matches(".terminal")
+    call !== list.lastElementChild &&
+    card.matches(".tool[data-state=done]:not([open])") &&
+    !next?.matches(".terminal, .decision")
   );
 }
 

@@ -2,16 +2,17 @@
 import { words } from "../ui/i18n.js";
 import { live, page } from "./session.js";
 
-// The browser's tab: the unread count, the title, and the state as an icon.
+// The browser's tab: the counts of unread messages and of sessions that wait, the title, and the state as an icon.
 
 const icon = document.getElementById("favicon");
-const now = { unread: 0, working: false, offline: false };
+const now = { unread: 0, waiting: 0, working: false, offline: false };
 
-/** Updates the tab with changed values ({unread}, {working}, {offline}); without any, updates the title. */
+/** Updates the tab with changed values ({unread}, {waiting}, {working}, {offline}); without any, updates the title. */
 export function showInTab(changes = {}) {
   Object.assign(now, changes);
   const title = page.querySelector("[data-part=title]").textContent.trim();
-  document.title = `${now.unread ? `(${now.unread}) ` : ""}${title} · Parley`;
+  const count = now.unread + now.waiting;
+  document.title = `${count ? `(${count}) ` : ""}${title} · Parley`;
   const address = icon.href.replace(/favicon[\w-]*\.svg$/, `favicon${state()}.svg`);
   if (icon.href !== address) icon.href = address;
 }
@@ -20,7 +21,7 @@ export function showInTab(changes = {}) {
 function state() {
   if (now.offline) return "-offline";
   if (now.working) return "-working";
-  return now.unread ? "-unread" : "";
+  return now.unread || now.waiting ? "-unread" : "";
 }
 
 // "Idle" also follows Stop and errors. Shorter turns are not worth a notification.
@@ -31,11 +32,14 @@ function turned() {
   const { status } = page.dataset;
   const took = began === null ? 0 : performance.now() - began;
   showInTab({ working: status !== "idle" && status !== "waiting" });
-  if (status === "waiting") tell(words.agentWaits);
+  if (status === "waiting") tell(asked() ?? words.agentWaits);
   else if (status === "idle" && took > TELL_AFTER_MS) tell(words.agentDone);
   if (status === "idle") began = null;
   else began ??= performance.now();
 }
+
+/** Returns what the agent asks, once the message with it is on the page. */
+const asked = () => [...document.querySelectorAll("#messages [data-asks]")].at(-1)?.dataset.asks;
 
 /** Whether to notify: the user wants it and looks elsewhere. */
 function tell(words) {
@@ -53,13 +57,20 @@ function tell(words) {
   }
 }
 
+/** Counts the sessions that wait for this user, in the list of sessions. */
+function countWaiting() {
+  showInTab({ waiting: document.querySelectorAll("#rail-list [data-waiting=yes]").length });
+}
+
 export function connect() {
   connectReading();
   new MutationObserver(turned).observe(page, { attributeFilter: ["data-status"] });
+  document.addEventListener("parley:listed", countWaiting);
   live.addEventListener("state", ({ detail: { state } }) =>
     showInTab({ offline: ["offline", "reconnecting", "closed"].includes(state) }),
   );
-  showInTab({ working: began !== null });
+  showInTab({ working: began !== null && page.dataset.status !== "waiting" });
+  countWaiting();
 }
 
 // Unread messages: reports to the server how far the user has read, and counts while the page is hidden.

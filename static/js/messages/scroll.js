@@ -7,7 +7,7 @@ import { parse } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice } from "../ui/notice.js";
 import { close, openBox } from "../ui/popover.js";
-import { adopt, beyond, lacks, unfold } from "./list.js";
+import { adopt, beyond, lacks, momentOf, unfold } from "./list.js";
 import { live } from "./session.js";
 
 // The loaded part of a long session: at first the newest page, later any part.
@@ -92,7 +92,7 @@ export async function toStart() {
 
 /** Goes to the first message at or after a time, or to the last one. */
 async function toMoment(moment) {
-  const isSince = (element) => new Date(element.querySelector("time[datetime]")?.dateTime) >= moment;
+  const isSince = (element) => momentOf(element) >= moment;
   const first = () => [...list.querySelectorAll("article.message")].find(isSince);
   leave();
   let found = null;

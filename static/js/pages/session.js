@@ -9,6 +9,7 @@ import * as content from "../messages/content.js";
 import { Inbox, showIdleAgain, showThinking } from "../messages/frames.js";
 import { adopt, renew } from "../messages/list.js";
 import * as notifications from "../messages/notifications.js";
+import * as questions from "../messages/questions.js";
 import * as scroll from "../messages/scroll.js";
 import { ask, canEdit, live, page } from "../messages/session.js";
 import * as toolbar from "../messages/toolbar.js";
@@ -78,7 +79,7 @@ function tellRole() {
 adopt([...at("messages").children]);
 tellRole();
 adopt([...at("queue").querySelectorAll(".queued[id]")]);
-connectAll(scroll, toolbar);
+connectAll(scroll, toolbar, questions);
 shell.connect((title) => ask({ type: "rename", title }));
 rail.connect(() => live.state === "connected");
 addEventListener("beforeprint", () => renew(at("messages"), { whole: true }));

@@ -77,7 +77,7 @@ async function morph(text) {
     (document.getElementById(focused) ?? list).focus({ preventScroll: true });
   const faces = document.getElementById("rail-faces");
   if (faces) know(JSON.parse(faces.dataset.faces));
-  list.dispatchEvent(new Event("parley:listed"));
+  list.dispatchEvent(new Event("parley:listed", { bubbles: true }));
 }
 
 const GOES = ["delete", "leave"];

@@ -1,0 +1,246 @@
+"""A question to people as a card, the answer as text, and the decision about a tool call that needed an approval."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.utils.functional import cached_property
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+
+from agents.approval import COMMANDS, main_argument
+from agents.questions import (
+    ActionSelection,
+    Approval,
+    Choice,
+    Confirmation,
+    Feedback,
+    Form,
+    FormField,
+    PlanReview,
+    Question,
+    Selection,
+    read_question,
+)
+from chat.models import QuestionKind
+from chat.rendering.markdown import render
+from chat.rendering.messages.tool_card import Output, output
+from chat.snapshots import MessageSnapshot, ToolSnapshot
+
+ICONS = {
+    "approval": "shield",
+    "form": "list-checks",
+    "selection": "list-checks",
+    "confirmation": "circle-help",
+    "plan_review": "file-text",
+    "feedback": "message-square",
+    "action_selection": "circle-help",
+}
+# An argument of more characters, or of several lines, is in a box of its own.
+SHORT_ARGUMENT = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A line of an answer: what was chosen or written; `label` is what it answers, "" if that is clear."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a call: a short `text`, or a `long` one."""
+
+    name: str
+    text: str
+    long: Output | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What people decided about a tool call, as an icon and a sentence; `at` is ISO 8601, None if nobody did."""
+
+    icon: str
+    text: str
+    at: str | None
+
+
+@dataclass(frozen=True)
+class QuestionCard:
+    """The values of the card's template. Expensive values are computed when the template reads them."""
+
+    question: Question
+    tool: ToolSnapshot
+    name: str
+    is_open: bool
+
+    @classmethod
+    def of(cls, message: MessageSnapshot) -> QuestionCard | None:
+        """Return the card of a message; None if it asks nothing, or its question can't be read.
+
+        A decided approval is shown with the tool's card instead.
+        """
+        tool, is_open = message.tool, message.status == "waiting"
+        if tool is None or not tool.question:
+            return None
+        is_approval = tool.question == QuestionKind.APPROVAL
+        if is_approval and not is_open:
+            return None
+        question = read_question(tool.question, {} if is_approval else tool.arguments)
+        return question and cls(question, tool, message.model or _("The agent"), is_open)
+
+    @property
+    def kind(self) -> str:
+        return self.question.kind
+
+    @property
+    def template(self) -> str:
+        return f"chat/messages/questions/{self.kind}.html"
+
+    @property
+    def icon(self) -> str:
+        return ICONS[self.kind]
+
+    @property
+    def title(self) -> str:
+        """What is asked, in one line; "" for an approval, whose heading says it."""
+        match self.question:
+            case Form(title=title) | PlanReview(title=title):
+                return title
+            case Selection(question=title) | Confirmation(question=title):
+                return title
+            case Feedback(question=title) | ActionSelection(question=title):
+                return title
+        return ""
+
+    @property
+    def announcement(self) -> str:
+        """What screen readers and notifications say of an open question."""
+        if isinstance(self.question, Approval):
+            return _("%(name)s wants to run %(tool)s") % {"name": self.name, "tool": self.tool.name}
+        return _("%(name)s asks: %(question)s") % {"name": self.name, "question": self.title}
+
+    @property
+    def markdown(self) -> str:
+        """The Markdown of the question, of a plan as people have changed it; "" if it has none."""
+        match self.question, self.tool.answer:
+            case PlanReview(), {"plan": str(changed)}:
+                return changed
+            case ((PlanReview(plan=text) | Confirmation(details=text)), _):
+                return text
+        return ""
+
+    @cached_property
+    def prose(self) -> SafeString:
+        """The question's Markdown as HTML. Blocks the thread if another process renders it."""
+        return mark_safe(render.in_blocks(render.blocks(self.markdown)))  # noqa: S308  # sanitised HTML
+
+    @property
+    def is_answered(self) -> bool:
+        return self.tool.answered_at is not None
+
+    @property
+    def answerer(self) -> str:
+        return self.tool.answered_by or _("Someone")
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """The answer as people read it, as JSON if it is none that the question takes."""
+        try:
+            return list(_answers(self.question, self.tool.answer))
+        except (AttributeError, KeyError, TypeError):  # edited by hand, or imported
+            return [Answer("", _json(self.tool.answer))]
+
+    @property
+    def command(self) -> str:
+        """The command that a call would run; "" if it runs none."""
+        name, value = self._main
+        return str(value) if name in COMMANDS and isinstance(value, str) else ""
+
+    @property
+    def call_arguments(self) -> list[Argument]:
+        """The arguments of a call, without the command that is shown as one."""
+        arguments = self.tool.arguments
+        if not isinstance(arguments, dict):
+            return []
+        shown_above = self._main[0] if self.command else None
+        return [_argument(name, value) for name, value in arguments.items() if name != shown_above]
+
+    @property
+    def source(self) -> str:
+        """The arguments as JSON to edit."""
+        return _json(self.tool.arguments, indent=2)
+
+    @property
+    def _main(self) -> tuple[str, object]:
+        return main_argument(self.tool.arguments) if isinstance(self.tool.arguments, dict) else ("", None)
+
+
+def decision_of(message: MessageSnapshot) -> Decision | None:
+    """Return what was decided about a tool call that needed an approval; None while it waits, or if it needed none."""
+    tool = message.tool
+    if tool is None or tool.question != QuestionKind.APPROVAL or message.status == "waiting":
+        return None
+    if tool.answered_at is None:
+        if message.status == "interrupted":
+            return Decision("ban", _("Not answered"), None)
+        return Decision("shield", _("Allowed by an earlier approval"), None)
+    answer = tool.answer if isinstance(tool.answer, dict) else {}
+    name = {"name": tool.answered_by or _("Someone")}
+    if not answer.get("approved"):
+        comment = str(answer.get("comment", "")).strip()
+        words = _("%(name)s refused: %(comment)s") if comment else _("%(name)s refused")
+        return Decision("ban", words % {**name, "comment": comment}, tool.answered_at)
+    words = {
+        "session": _("%(name)s allowed this in this session"),
+        "agent": _("%(name)s always allows this for this agent"),
+    }.get(str(answer.get("scope")), _("%(name)s allowed this once"))
+    return Decision("shield", words % name, tool.answered_at)
+
+
+def _answers(question: Question, answer: object) -> Iterable[Answer]:
+    match question, answer:
+        case Selection(choices=choices), list(chosen):
+            labels = [choice.label for choice in choices if choice.id in chosen]
+            return [Answer("", label) for label in labels or [_("Nothing chosen")]]
+        case ActionSelection(actions=actions), str(chosen):
+            return [Answer("", _label(actions, chosen))]
+        case Confirmation(confirm=confirm, decline=decline), {"confirmed": bool(confirmed)}:
+            return [Answer("", (confirm or _("Yes")) if confirmed else (decline or _("No")))]
+        case Feedback(items=items), dict(texts):
+            return [Answer(item.label, str(texts[item.id])) for item in items if item.id in texts]
+        case Form(fields=fields), dict(values):
+            return [Answer(field.label, _filled_in(field, values.get(field.id))) for field in fields]
+        case PlanReview(), {"decision": str(decision), **rest}:
+            return _plan_decision(decision, str(rest.get("comment", "")))
+    raise TypeError(f"{type(question).__name__} with {type(answer).__name__}")
+
+
+def _plan_decision(decision: str, comment: str) -> list[Answer]:
+    words = {"approve": _("Approved"), "edit": _("Approved with changes"), "reject": _("Rejected")}
+    return [Answer("", words[decision]), *([Answer(_("Comment"), comment)] if comment else [])]
+
+
+def _filled_in(field: FormField, value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return _("Yes") if value else _("No")
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _label(choices: Iterable[Choice], chosen: str) -> str:
+    return next((choice.label for choice in choices if choice.id == chosen), chosen)
+
+
+def _argument(name: str, value: object) -> Argument:
+    text = value if isinstance(value, str) else _json(value)
+    is_short = len(text) <= SHORT_ARGUMENT and "\n" not in text
+    return Argument(name, text, None if is_short else output(text, in_colour=False))
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)

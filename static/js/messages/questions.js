@@ -1,0 +1,246 @@
+// Questions of agents to people (UI-12): drafts of answers, sending them, and going to the open question.
+import * as store from "../net/storage.js";
+import { isBehind, offer, on } from "../ui/commands.js";
+import { make } from "../ui/dom.js";
+import { composing } from "../ui/field.js";
+import { fill, words } from "../ui/i18n.js";
+import { say } from "../ui/notice.js";
+import { openMenu } from "../ui/popover.js";
+import { toast } from "../ui/toast.js";
+import { reveal, toEnd } from "./scroll.js";
+import { canEdit, live, page } from "./session.js";
+
+const list = document.getElementById("messages");
+const FORM = "form[data-question]";
+const formOf = (element) => element.closest?.(FORM);
+const first = () => list.querySelector(".question[data-open=yes]");
+
+// What an answer is, by the kind of the question. `choice` is the value of the pressed button.
+
+const textOf = (form, name) => form.querySelector(`[name="${name}"]`).value;
+const chosenIn = (part) => [...part.querySelectorAll(":checked")].map(({ value }) => value);
+const withComment = (form, value) => {
+  const comment = textOf(form, "comment").trim();
+  return comment ? { ...value, comment } : value;
+};
+
+const ANSWERS = {
+  approval: (form, choice) => {
+    if (choice === "refuse") return withComment(form, { approved: false });
+    if (choice === "arguments") return { approved: true, arguments: argumentsOf(form) };
+    return { approved: true, scope: choice };
+  },
+  confirmation: (_form, choice) => ({ confirmed: choice === "yes" }),
+  selection: chosenIn,
+  action_selection: (_form, choice) => choice,
+  feedback: (form) => Object.fromEntries(fieldsOf(form).map(valueOf)),
+  form: (form) => Object.fromEntries([...fieldsOf(form).map(valueOf), ...setsOf(form).map(chosenOf)]),
+  plan_review: (form, choice) => {
+    if (choice === "edit") return { decision: choice, plan: textOf(form, "plan") };
+    return choice === "reject" ? withComment(form, { decision: choice }) : { decision: choice };
+  },
+};
+
+const idOf = (name) => name.slice("field-".length);
+const fieldsOf = (form) => [...form.querySelectorAll("[name^=field-]:not([type=radio], [type=checkbox])")];
+const setsOf = (form) => [...form.querySelectorAll("fieldset[data-name]")];
+const valueOf = ({ name, value }) => [idOf(name), value];
+
+function chosenOf(set) {
+  const chosen = chosenIn(set);
+  const value = set.dataset.type === "choices" ? chosen : chosen.length ? chosen[0] === "yes" : null;
+  return [idOf(set.dataset.name), value];
+}
+
+function argumentsOf(form) {
+  try {
+    return JSON.parse(textOf(form, "arguments"));
+  } catch (error) {
+    throw new Error(fill(words.questionNoJson, { error: error.message }), { cause: error });
+  }
+}
+
+// Sending.
+
+/** Sends an answer. A refusal is shown in the card, where everything that was entered stays. */
+async function send(form, choice) {
+  if (form.ariaBusy === "true") return;
+  const { id } = form.closest("article");
+  settle(form);
+  const unreadable = fieldsOf(form).find(({ validity }) => validity.badInput);
+  if (unreadable) return refuse(form, unreadable.validationMessage);
+  form.ariaBusy = "true"; // until the message is rendered again
+  try {
+    await live.request({ type: "answer", id, value: ANSWERS[form.dataset.question](form, choice) });
+    answered(id);
+  } catch (refusal) {
+    if (refusal.code === "already_answered") {
+      toast(refusal.message);
+      return answered(id);
+    }
+    form.ariaBusy = null;
+    refuse(form, refusal.message);
+  }
+}
+
+/** Forgets the draft, and moves the focus from the controls, which are about to go, to their message. */
+function answered(id) {
+  forget(id);
+  const message = document.getElementById(id);
+  const hadFocus = document.activeElement === document.body || message?.contains(document.activeElement);
+  if (hadFocus) message?.focus({ preventScroll: true });
+}
+
+/** Shows why an answer was not taken, and moves the focus to the field that is missing or wrong, if one can be found. */
+function refuse(form, text) {
+  const error = make("p", { className: "question-error", role: "alert", data: { own: "" }, textContent: text });
+  error.id = `${form.closest("article").id}-error`;
+  form.append(error);
+  const field = wrong(form);
+  if (!field) return;
+  field.setAttribute("aria-describedby", [error.id, field.getAttribute("aria-describedby")].filter(Boolean).join(" "));
+  field.setAttribute("aria-invalid", "true");
+  (field.matches("fieldset") ? field.querySelector("input") : field).focus();
+}
+
+function settle(form) {
+  const error = form.querySelector(":scope > .question-error");
+  if (!error) return;
+  for (const field of form.querySelectorAll(`[aria-describedby~="${error.id}"]`)) {
+    field.removeAttribute("aria-invalid");
+    const rest = field.getAttribute("aria-describedby").replace(error.id, "").trim();
+    if (rest) field.setAttribute("aria-describedby", rest);
+    else field.removeAttribute("aria-describedby");
+  }
+  error.remove();
+}
+
+function wrong(form) {
+  const isMissing = (part) => part.matches("[data-required]") && chosenIn(part).length === 0;
+  const parts = [...form.querySelectorAll("fieldset, .input")].filter((part) => part.checkVisibility());
+  const isCode = (part) => form.dataset.question === "approval" && part.name === "arguments";
+  return parts.find((part) => (part.matches("fieldset") ? isMissing(part) : isCode(part) || !part.validity.valid));
+}
+
+// Views of a card: the buttons, or a text to go with one of them.
+
+function show(form, view) {
+  if (view) form.dataset.shows = view;
+  else delete form.dataset.shows;
+}
+
+function turn(button) {
+  const form = formOf(button);
+  const before = form.dataset.shows;
+  settle(form);
+  show(form, button.dataset.to);
+  keep(form);
+  const next = button.dataset.to
+    ? form.querySelector(`[data-view="${button.dataset.to}"] textarea`)
+    : form.querySelector(`[data-to="${before}"]`);
+  next.focus();
+}
+
+function openScopes(button) {
+  const form = formOf(button);
+  const scope = (label, icon, choice) => ({ label, icon, run: () => send(form, choice) });
+  const always = page.dataset.manages === "yes" ? [scope(words.questionAlways, "bot", "agent")] : [];
+  openMenu(button, [[scope(words.questionSession, "check", "session"), ...always]], { label: button.title });
+}
+
+// Drafts: what was entered survives a new rendering, a reconnection and a reload.
+
+const nameOf = (id) => `parley:answer:${page.dataset.viewerId}:${id}`;
+const forget = (id) => store.keep(nameOf(id), "");
+const partsOf = (form) => [...form.querySelectorAll("input, textarea, select")];
+const isChoice = ({ type }) => type === "radio" || type === "checkbox";
+
+function keep(form) {
+  const values = partsOf(form).map((part) => (isChoice(part) ? part.checked : part.value));
+  store.keep(nameOf(form.closest("article").id), JSON.stringify({ values, shows: form.dataset.shows ?? "" }));
+}
+
+/** Fills in the draft of an open question; removes that of an answered one. */
+function restore(message) {
+  if (!message.matches?.("article.tool_group")) return;
+  const form = message.querySelector(FORM);
+  if (!form) return forget(message.id);
+  const draft = store.parsed(store.kept(nameOf(message.id)));
+  const parts = partsOf(form);
+  if (draft?.values.length !== parts.length) return;
+  for (const [at, part] of parts.entries()) part[isChoice(part) ? "checked" : "value"] = draft.values[at];
+  show(form, draft.shows);
+}
+
+function connectDrafts() {
+  for (const message of list.children) restore(message);
+  new MutationObserver((records) => {
+    for (const { addedNodes } of records) for (const node of addedNodes) restore(node);
+  }).observe(list, { childList: true });
+  new MutationObserver((records) => {
+    for (const { target } of records) if (!target.matches("[data-status=waiting]")) forget(target.id);
+  }).observe(list, { subtree: true, attributeFilter: ["data-status"] });
+  list.addEventListener("input", ({ target }) => {
+    const form = formOf(target);
+    if (form) keep(form);
+  });
+}
+
+// Going to the open question.
+
+async function goTo() {
+  if (!first()) await toEnd();
+  const question = first();
+  if (!question) return;
+  await reveal(question.closest("article").id, { quietly: true });
+  question.focus({ preventScroll: true });
+}
+
+/** Alt+↓ opens lists and calendars, in fields that have them. */
+function keys(event) {
+  const isDown = event.key === "ArrowDown" && event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey;
+  if (!isDown || event.defaultPrevented || isBehind() || event.target.matches?.("select, input") || !first()) return;
+  event.preventDefault();
+  goTo();
+}
+
+/** Ctrl+Enter in a field presses the main button of the visible part. */
+function submits(event) {
+  const form = formOf(event.target);
+  if (!form || event.target.matches("button") || composing(event)) return;
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  form.requestSubmit([...form.querySelectorAll("button[value]")].find((button) => button.checkVisibility()));
+}
+
+/** Announces the questions when the agent begins to wait. */
+function announce() {
+  if (page.dataset.status !== "waiting") return;
+  const asked = [...list.querySelectorAll("[data-asks]")].map(({ dataset }) => dataset.asks);
+  if (asked.length) say(asked.join("\n"));
+}
+
+export function connect() {
+  new MutationObserver(announce).observe(page, { attributeFilter: ["data-status"] });
+  offer({
+    id: "question",
+    label: words.questionGo,
+    icon: "circle-help",
+    keys: "Alt+↓",
+    slash: "question",
+    run: goTo,
+    can: () => first() !== null,
+  });
+  document.addEventListener("keydown", keys);
+  on("question-go", goTo);
+  if (!canEdit) return;
+  connectDrafts();
+  on("question-view", turn);
+  on("question-scopes", openScopes);
+  list.addEventListener("keydown", submits);
+  list.addEventListener("submit", (event) => {
+    if (!formOf(event.target)) return;
+    event.preventDefault();
+    send(event.target, event.submitter?.value);
+  });
+}
