@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import django
 
 from agents.messages import Json
+from tests.support.showcase_questions import fill_answered, fill_waiting
 from tests.support.showcase_talk import Writer, fill, fill_shared, fill_small
 
 if TYPE_CHECKING:
@@ -92,6 +93,13 @@ def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json
     fill(people, main, now)
     fill_small(small, ana, now)
     fill_shared(people, shared, now)
+    waiting = _session(ana, workspace, "Move the Friday report", now - timedelta(minutes=2))
+    answered = _session(ana, workspace, "Move the Friday report (last week)", now - timedelta(days=7))
+    for each in (waiting, answered):
+        _let_in(each, mei)
+        _let_in(each, people["kenta"], role="viewer")
+    fill_waiting(waiting, ana, now)
+    fill_answered(answered, ana, mei, now - timedelta(days=7))
     for session, author in ((read_only, mei), (archived, ana)):
         _greet(session, author, now)
     archive(ana, archived.pk)
@@ -104,6 +112,8 @@ def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json
         "archived": archived,
         "scratch": scratch,
         "shared": shared,
+        "waiting": waiting,
+        "answered": answered,
     }
     return {name: f"/sessions/{session.pk}/" for name, session in rooms.items()}
 

@@ -91,12 +91,12 @@ function answered(id) {
   if (hadFocus) message?.focus({ preventScroll: true });
 }
 
-/** Shows why an answer was not taken, and moves the focus to the field that is missing or wrong, if one can be found. */
+/** Shows why an answer was not taken, at the field that is missing or wrong if one can be found, and goes there. */
 function refuse(form, text) {
   const error = make("p", { className: "question-error", role: "alert", data: { own: "" }, textContent: text });
   error.id = `${form.closest("article").id}-error`;
-  form.append(error);
   const field = wrong(form);
+  (field?.closest(".field") ?? form).append(error);
   if (!field) return;
   field.setAttribute("aria-describedby", [error.id, field.getAttribute("aria-describedby")].filter(Boolean).join(" "));
   field.setAttribute("aria-invalid", "true");
@@ -104,7 +104,7 @@ function refuse(form, text) {
 }
 
 function settle(form) {
-  const error = form.querySelector(":scope > .question-error");
+  const error = form.querySelector(".question-error");
   if (!error) return;
   for (const field of form.querySelectorAll(`[aria-describedby~="${error.id}"]`)) {
     field.removeAttribute("aria-invalid");

@@ -22,6 +22,8 @@ class Showcase:
     empty: str
     scratch: str
     shared: str
+    waiting: str
+    answered: str
     read_only: str
     archived: str
     invitation: str
