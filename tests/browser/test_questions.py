@@ -86,7 +86,7 @@ async def asked(person: Person, model: WireServer, *calls: tuple[str, Json], the
 async def test_every_kind_is_answered_and_others_see_it_at_once(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """Each answer is read-only at once on the other page; the turn goes on after the last one, and a reload changes nothing."""
+    """Each answer is read-only at once on the other page. After the last one the turn goes on."""
     bo = await invited(ana, browser, "Bo")
     await asked(ana, model, SELECTION, CONFIRMATION, PLAN, FEEDBACK, ACTIONS, FORM)
     await expect(ana.page.locator("#announcer")).to_contain_text("wire-large asks: Which fruit?")
@@ -141,7 +141,7 @@ async def test_every_kind_is_answered_and_others_see_it_at_once(
 
 
 async def test_refused_answer_and_draft_stay(ana: Person, model: WireServer, browser: Browser) -> None:
-    """The card says what is wrong at the field; what was entered survives that, a reload, and another's answer elsewhere."""
+    """The card says at the field what is wrong. What was entered survives that, a reload, and other answers."""
     await asked(ana, model, FORM, SELECTION)
     form = card(ana, "A few things")
     await form.get_by_label("Why").fill("Because")
@@ -201,7 +201,7 @@ async def test_who_is_late_sees_the_answer_of_the_first(ana: Person, model: Wire
 async def test_tool_is_approved_by_keyboard_and_a_viewer_only_looks_on(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """Refused with words, then with other arguments, then for the session, after which nobody is asked any more."""
+    """Refused with words, then with other arguments, then for the session, after which it is not asked for again."""
     bo = await invited(ana, browser, "Bo")
     bo_id = await bo.page.locator("main").get_attribute("data-viewer-id")
     headers = {"X-CSRFToken": await ana.page.locator("[name=csrfmiddlewaretoken]").first.input_value()}

@@ -9,9 +9,10 @@ from datetime import UTC
 import pytest
 from django.db import connection
 from django.test import override_settings
+from django.utils import timezone
 
 from chat.errors import ServiceError
-from chat.models import Session, User, UserSessionState
+from chat.models import RunState, Session, SessionRun, User, UserSessionState
 from chat.queries import session_list
 from chat.services.messages import editing
 from chat.services.messages.sending import send_message
@@ -90,6 +91,25 @@ def test_pins_are_per_user_and_sort_first(session: Session, ana: User, bo: User)
     assert [group.key for group in session_list.listing(bo, UTC).groups] == ["today"]
     user_state.unpin(session=session, user=ana)
     assert [group.key for group in session_list.listing(ana, UTC).groups] == ["today"]
+
+
+@pytest.mark.both_databases
+def test_sessions_that_wait_come_first_to_those_who_may_answer(session: Session, ana: User, bo: User) -> None:
+    """UI-12: before pinned ones, in a group that counts them; a viewer sees them at their place."""
+    other = create_session(owner=ana, title="Shared")
+    let_in(other, bo, "editor")
+    user_state.pin(session=create_session(owner=ana, title="Pinned"), user=ana)
+    waits = {"state": RunState.WAITING, "turn_id": "t_1", "turn_started_at": timezone.now()}
+    SessionRun.objects.filter(session__in=[session, other]).update(**waits)
+    titles = [(group.title, [row.title for row in group.rows]) for group in session_list.listing(ana, UTC).groups]
+    assert titles == [("Waiting for you (2)", ["Shared", "Plan"]), ("Pinned", ["Pinned"])]
+    (waiting, today) = session_list.listing(bo, UTC).groups
+    assert (waiting.title, [row.title for row in today.rows]) == ("Waiting for you (1)", ["Plan"])
+    assert not any(row.working for row in (*waiting.rows, *today.rows))
+    assert [(row.listed.title, row.listed.waiting) for row in session_list.listed_before(bo).rows] == [
+        ("Shared", True),
+        ("Plan", False),
+    ]
 
 
 def test_a_draft_is_kept_as_it_is_and_cleared(session: Session, ana: User, bo: User) -> None:

@@ -1,4 +1,4 @@
-"""Write sessions of the showcase in which an agent asks people: one that waits for every kind of answer, one answered."""
+"""Write two sessions of the showcase in which an agent asks people: one that waits for all answers, one with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAN = """1. Put the report into **maintenance mode** and tell #payments.
 | 2–3 | agent | 20 |
 """
 SELECTION: Json = {
-    "question": "Which regions shall the report cover?",
+    "question": "Which regions should the report cover?",
     "multiple": True,
     "choices": [
         {"id": "eu", "label": "Europe", "description": "31 countries, in euros"},

@@ -61,7 +61,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What people decided about a tool call, as an icon and a sentence; `at` is ISO 8601, None if nobody did."""
+    """What people decided about a tool call, as an icon and a sentence; `at` is ISO 8601, None if no one did."""
 
     icon: str
     text: str
@@ -90,7 +90,7 @@ class QuestionCard:
         if is_approval and not is_open:
             return None
         question = read_question(tool.question, {} if is_approval else tool.arguments)
-        return question and cls(question, tool, message.model or _("The agent"), is_open)
+        return cls(question, tool, message.model or _("The agent"), is_open) if question else None
 
     @property
     def kind(self) -> str:

@@ -135,10 +135,9 @@ function turn(button) {
   settle(form);
   show(form, button.dataset.to);
   keep(form);
-  const next = button.dataset.to
-    ? form.querySelector(`[data-view="${button.dataset.to}"] textarea`)
-    : form.querySelector(`[data-to="${before}"]`);
-  next.focus();
+  const view = form.querySelector(`[data-view="${button.dataset.to || "decide"}"]`);
+  view.scrollIntoView({ block: "nearest" });
+  view.querySelector(button.dataset.to ? "textarea" : `[data-to="${before}"]`).focus({ preventScroll: true });
 }
 
 function openScopes(button) {

@@ -1,0 +1,139 @@
+"""Questions of agents as cards, and what was answered and decided (UI-12)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from agents.messages import Json
+from chat.rendering.messages import frames
+from tests.rendering.test_frames import message, text_of
+
+CHOICES = [{"id": "a", "label": "Apples"}, {"id": "b", "label": "Pears & plums"}]
+QUESTIONS: dict[str, Json] = {
+    "selection": {"question": "Which?", "choices": CHOICES},
+    "confirmation": {"question": "Sure?", "details": "It is **gone** then.", "danger": True},
+    "plan_review": {"title": "The plan", "plan": "1. Do *this*"},
+    "feedback": {"question": "Well?", "items": CHOICES},
+    "action_selection": {"question": "What next?", "actions": CHOICES},
+    "form": {
+        "title": "Please",
+        "fields": [
+            {"id": "n", "label": "Number", "type": "number"},
+            {"id": "y", "label": "Sure", "type": "yes_no"},
+            {"id": "c", "label": "Colours", "type": "choices", "options": ["Red", "Blue"]},
+        ],
+    },
+}
+
+
+def asked(kind: str, arguments: object = None, **columns: Any) -> str:
+    """Return the HTML of a call that waits, or as `columns` say."""
+    payload = QUESTIONS.get(kind) if arguments is None else arguments
+    values = {"type": "tool_group", "tool_name": kind, "question": kind, "arguments": payload, "model": "one"}
+    return frames.message_html(message(**{**values, "status": "waiting", **columns}))
+
+
+def answered(kind: str, answer: object, **columns: Any) -> str:
+    who = {"answer": answer, "answered_by_name": "Bo", "answered_at": timezone.now()}
+    return asked(kind, **{"status": "complete", **who, **columns})
+
+
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_waiting_question_is_a_form_of_its_kind(kind: str) -> None:
+    html = asked(kind)
+    title = QUESTIONS[kind].get("question") or QUESTIONS[kind]["title"]
+    assert f'data-question="{kind}"' in html
+    assert f'data-asks="one asks: {title}"' in html
+    assert "tool-name" not in html
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "words"),
+    [
+        ("selection", ["b"], "Pears &amp; plums"),
+        ("selection", [], "Nothing chosen"),
+        ("confirmation", {"confirmed": True}, "Yes"),
+        ("confirmation", {"confirmed": False}, "No"),
+        ("plan_review", {"decision": "reject", "comment": "Too soon"}, "Rejected Comment Too soon"),
+        ("feedback", {"a": "Sour"}, "Apples Sour"),
+        ("action_selection", "a", "Apples"),
+        ("form", {"n": 2, "y": False}, "Number 2 Sure No Colours –"),
+        ("form", {"c": ["Red", "Blue"]}, "Number – Sure – Colours Red, Blue"),
+        ("form", "edited by hand", "&quot;edited by hand&quot;"),
+        ("selection", None, "null"),
+    ],
+)
+def test_answer_is_shown_as_people_read_it(kind: str, answer: object, words: str) -> None:
+    """Without controls, and with who gave it."""
+    html = answered(kind, answer)
+    assert f"{words} Bo answered" in text_of(html)
+    assert "<form" not in html
+
+
+def test_changed_plan_is_shown() -> None:
+    html = answered("plan_review", {"decision": "edit", "plan": "1. Do **that**"})
+    assert "Approved with changes" in html
+    assert "<strong>that</strong>" in html
+    assert "<em>this</em>" not in html
+
+
+def test_question_without_an_answer_says_so() -> None:
+    html = asked("selection", status="interrupted", result="[Not answered]")
+    assert text_of(html).split("Which? ")[1].startswith("Not answered")
+
+
+@pytest.mark.parametrize("arguments", [{}, "no object", {"question": "Which?", "choices": "none"}])
+def test_unreadable_question_is_a_tool_card(arguments: object) -> None:
+    """Its arguments were edited by hand."""
+    html = asked("selection", arguments)
+    assert 'class="tool"' in html
+    assert "<form" not in html
+
+
+def test_approval_shows_what_would_run() -> None:
+    """A command as in a terminal, other arguments as a table, long ones in boxes; and all as JSON to edit."""
+    arguments = {"command": "ls <b>", "timeout": 5, "note": "one\ntwo"}
+    html = asked("approval", arguments, tool_name="bash")
+    words = text_of(html)
+    assert "one wants to run bash" in words
+    assert "$ ls &lt;b&gt;" in words
+    assert 'timeout</bdi></th><td><code dir="auto">5</code>' in re.sub(r">\s+<", "><", html)
+    assert 'id="m_0123456789abcdef01234567-argument-2"' in html
+    assert "&quot;timeout&quot;: 5" in html
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "words"),
+    [
+        ({"approved": True, "scope": "once"}, "complete", "Bo allowed this once"),
+        ({"approved": True, "scope": "session"}, "running", "Bo allowed this in this session"),
+        ({"approved": True, "scope": "agent"}, "pending", "Bo always allows this for this agent"),
+        ({"approved": False, "comment": " No. "}, "failed", "Bo refused: No."),
+        ({"approved": False, "comment": ""}, "failed", "Bo refused"),
+        ("edited by hand", "failed", "Bo refused"),
+    ],
+)
+def test_decision_is_shown_below_the_call(answer: object, status: str, words: str) -> None:
+    html = answered("approval", answer, arguments={"target": "x"}, tool_name="deploy", status=status)
+    assert 'class="decision">' in html
+    assert f"{words} ·" in text_of(html)
+    assert 'class="tool"' in html
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [("interrupted", "Not answered"), ("complete", "Allowed by an earlier approval")]
+)
+def test_call_without_a_decision_of_its_own(status: str, words: str) -> None:
+    assert words in text_of(asked("approval", {"target": "x"}, tool_name="deploy", status=status))
+
+
+def test_long_plan_is_not_rendered_on_the_event_loop() -> None:
+    """Another process renders it, as it does a long answer."""
+    plan = "\n".join(f"- [{number}](https://example.org/{number}) *a* `b`" for number in range(500))
+    waiting = {"type": "tool_group", "question": "plan_review", "status": "waiting"}
+    assert frames.is_quick(message(**waiting, arguments=QUESTIONS["plan_review"]))
+    assert not frames.is_quick(message(**waiting, arguments={"title": "Long", "plan": plan[:20_000]}))
