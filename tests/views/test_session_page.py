@@ -18,7 +18,7 @@ from agents.events import ReasoningDelta, TextDelta
 from agents.messages import Message, Text
 from agents.providers.base import Request
 from agents.providers.demo.provider import DemoProvider
-from chat.models import ChatMessage, MessageRevision, Session, User
+from chat.models import ChatMessage, Membership, MessageRevision, Session, User, Workspace
 from chat.services.messages.sending import send_message
 from chat.services.sessions.lifecycle import create_session
 from chat.services.transaction import save_revision
@@ -97,6 +97,18 @@ def test_editor_writes(signed_in: SignIn, bo: User, session: Session) -> None:
     html = page_of(signed_in(bo), session)
     controls = ('id="composer"', 'x-data="title"', 'id="model"', 'data-action="stop"')
     assert [control for control in controls if control not in html] == []
+
+
+@pytest.mark.parametrize(("role", "manages"), [("owner", "yes"), ("admin", "yes"), ("member", "no"), ("guest", "no")])
+def test_page_knows_who_manages_the_workspace(
+    signed_in: SignIn, bo: User, session: Session, role: str, manages: str
+) -> None:
+    """UI-12: owners and admins of the session's workspace may always allow a tool; no other role elsewhere counts."""
+    let_in(session, bo, "editor")
+    Membership.objects.filter(user=bo).delete()
+    Membership.objects.create(user=bo, workspace=Workspace.objects.create(name="Bo's"), role="owner")
+    Membership.objects.create(user=bo, workspace=session.workspace, role=role)
+    assert f'data-manages="{manages}"' in page_of(signed_in(bo), session)
 
 
 @pytest.mark.parametrize("address", ["session", "session-messages", "session-share"])
