@@ -64,8 +64,10 @@ function stopped(event) {
 
 function tell() {
   const { idle, mentions, waiting, working } = field.dataset;
-  if (!isIdle()) field.placeholder = page.dataset.status === "waiting" ? waiting : working;
-  else field.placeholder = repliesTo("all") ? fill(idle, { name: page.dataset.agent }) : mentions;
+  const isWaiting = page.dataset.status === "waiting";
+  if (!isIdle() && !isWaiting) field.placeholder = working;
+  else if (!repliesTo("all")) field.placeholder = mentions; // others do not skip a question either
+  else field.placeholder = isWaiting ? waiting : fill(idle, { name: page.dataset.agent });
 }
 
 // Which messages the agent answers: all, or those that mention it.
