@@ -77,7 +77,7 @@ async def test_panel_tells_of_people_tools_and_usage(ana: Person, browser: Brows
     await opened(ana)
     await expect(panel(ana)).to_contain_text("No requests yet.")
     bo = await invited(ana, browser, "Bo")
-    row = panel(ana).get_by_role("listitem").filter(has_text="Bo")
+    row = panel(ana).locator("[data-member]").filter(has_text="Bo")
     await expect(row).to_contain_text("Editor")
     await expect(row.get_by_text("online")).to_be_visible()
     await bo.page.context.close()
