@@ -11,6 +11,7 @@ EXPECTED = (
     "ERR_CONNECTION_RESET",
     "WebSocket connection to",
     "Firefox can’t establish a connection",
+    "was interrupted while the page was loading",
 )
 # Chromium says this in the console.
 LOWEST_ERROR = 400
