@@ -66,7 +66,8 @@ function tell() {
   const { idle, mentions, waiting, working } = field.dataset;
   const isWaiting = page.dataset.status === "waiting";
   if (!isIdle() && !isWaiting) field.placeholder = working;
-  else if (!repliesTo("all")) field.placeholder = mentions; // others do not skip a question either
+  else if (!repliesTo("all"))
+    field.placeholder = mentions; // others do not skip a question either
   else field.placeholder = isWaiting ? waiting : fill(idle, { name: page.dataset.agent });
 }
 
