@@ -42,7 +42,7 @@ async def english(page: Page, showcase: Showcase) -> set[str]:
     # The text as it is in the document: what is scrolled out of sight has no inner text.
     titles = await page.locator(".rail-title").all_text_contents()
     known = [*PEOPLE.values(), "claude-sonnet-4-6", "demo", "admin", "Assistant", *titles, "Ana", "read_file"]
-    theirs = re.compile("|".join(map(re.escape, known)))
+    theirs = re.compile("|".join(map(re.escape, sorted(known, key=len, reverse=True))))
     return {text.strip() for text in texts if set(re.findall(r"[A-Za-z]{3,}", theirs.sub("", text))) - NAMES}
 
 

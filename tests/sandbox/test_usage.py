@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import sys
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 from agents.sandbox.command import Sandbox
 from agents.sandbox.folder import make_folder, remove_folder
@@ -40,10 +41,17 @@ async def test_a_folder_that_is_nested_too_deeply_is_too_large(sandbox: Sandbox)
     assert folder_usage(sandbox.workspace, **MANY) == FolderUsage(1_000_001, 1_001)
 
 
-def test_memory_is_that_of_the_process() -> None:
-    before = memory_of(os.getpid())
-    block = os.urandom(1) * 20_000_000
-    assert memory_of(os.getpid()) >= before + len(block) // 2
+def test_memory_is_that_of_the_process_and_its_descendants() -> None:
+    """In processes of the test: other memory of this one comes and goes."""
+    block = "block = b'x' * 20_000_000; print('made', flush=True); input()"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {block!r}])"
+    for program in (block, child):
+        with Popen([sys.executable, "-c", program], stdin=PIPE, stdout=PIPE, text=True) as process:
+            assert process.stdout
+            assert process.stdout.readline() == "made\n"
+            assert memory_of(process.pid) >= 20_000_000
+            process.communicate("\n")
+    assert memory_of(process.pid) == 0
 
 
 def test_a_folder_is_made_once_and_private(tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ export class Inbox {
 
 // The text of streaming messages: finished blocks stay, the unfinished tail is patched.
 
-class Streams {
+export class Streams {
   #states = new Map();
   #dirty = new Set();
 
