@@ -10,6 +10,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from agents.approval import check_rule
 from agents.i18n import gettext as _
+from agents.mcp import config as servers
+from agents.mcp.config import SEPARATOR, ServerConfig, ServerName, server_of
 from agents.providers.base import DEFAULT_RETRIES
 from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET, Effort, ReasoningSupport, support_of
 from agents.toolbox import DEFAULT_TOOLS, TOOLBOX
@@ -194,6 +196,7 @@ class Config(_Strict):
 
     providers: dict[Name, ProviderConfig] = {}
     agents: dict[Name, AgentConfig] = {}
+    mcp: dict[ServerName, ServerConfig] = {}
     default_agent: str = ""
     default_model: str = ""
 
@@ -213,9 +216,12 @@ def problems(config: Config, env: Mapping[str, str]) -> Iterator[str]:
                 f"set it to the key, or remove the provider"
             )
         yield from _provider_problems(f"providers.{name}", provider)
+    yield from servers.problems(config.mcp)
     for name, agent in config.agents.items():
         for tool in sorted(set(agent.tools) - set(TOOLBOX)):
-            yield f"agents.{name}.tools: there is no tool {tool!r}; choose from {', '.join(TOOLBOX)}"
+            if not server_of(tool, config.mcp):
+                known = ", ".join([*TOOLBOX, *(f"{server}{SEPARATOR}*" for server in config.mcp)])
+                yield f"agents.{name}.tools: there is no tool {tool!r}; choose from {known}"
         yield from _model_problems(f"agents.{name}.model", agent.model, config)
         named, model = split_model(agent.model, config.providers)
         if named:

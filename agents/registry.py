@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,13 @@ from agents.errors import ModelNotFound
 from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.loop import Agent
+from agents.mcp.config import SEPARATOR, server_of
+from agents.mcp.pool import SandboxOf, Servers
 from agents.providers.base import Provider
 from agents.providers.demo.provider import DemoProvider
 from agents.reasoning import NO_REASONING, UNCHOSEN, Reasoning, ReasoningSupport
-from agents.toolbox import available
+from agents.toolbox import TOOLBOX, available
+from agents.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +86,27 @@ class AgentPreset:
     is_imported: bool = False
 
 
-def load(path: Path | None, env: Mapping[str, str]) -> Registry:
-    """Read the configuration file, or make a useful default from the environment. Raises ConfigError."""
-    return Registry(read_config(path, env), env)
+def load(path: Path | None, env: Mapping[str, str], sandbox_of: SandboxOf | None = None) -> Registry:
+    """Read the configuration file, or make a useful default from the environment. Raises ConfigError.
+
+    MCP servers that are programs run in the sandboxes that `sandbox_of` gives.
+    """
+    return Registry(read_config(path, env), env, sandbox_of=sandbox_of)
 
 
 class Registry:
     """One per process; every synchronous method may be called from any thread and touches no network."""
 
-    def __init__(self, config: Config, env: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        config: Config,
+        env: Mapping[str, str],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        sandbox_of: SandboxOf | None = None,
+    ) -> None:
         self._config = config
+        self.servers = Servers(config.mcp, env, sandbox_of)
         self._keys = {name: env.get(one.key_name, "").strip() for name, one in config.providers.items()}
         self._providers: dict[str, Provider] = {}
         self._making = threading.Lock()
@@ -141,7 +155,7 @@ class Registry:
             model=model,
             provider=self.provider(provider),
             system=preset.system_prompt,
-            tools=available(preset.tools),
+            tools=self.usable_tools(preset.tools),
             max_rounds=preset.max_rounds,
             max_tokens=own.max_tokens if own else None,
             options=config.options | (own.options if own else {}),
@@ -153,6 +167,21 @@ class Registry:
             is_imported=preset.is_imported,
             rules=preset.rules,
         )
+
+    # Tools
+
+    def usable_tools(self, names: Iterable[str]) -> tuple[Tool, ...]:
+        """Return the tools of these names and patterns that can be used now. Does not wait for MCP servers."""
+        wanted = list(names)
+        return available(wanted) + self.servers.tools(wanted)
+
+    def tool_names(self) -> list[str]:
+        """All that an agent's list of tools may name, with one pattern for each MCP server."""
+        return [*TOOLBOX, *(f"{server}{SEPARATOR}*" for server in self._config.mcp)]
+
+    def may_be_tool(self, name: str) -> bool:
+        """Whether an agent's list of tools may have this name or pattern."""
+        return name in TOOLBOX or bool(server_of(name, self._config.mcp))
 
     # Models
 
@@ -236,6 +265,7 @@ class Registry:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self.servers.close()
         for listing in self._listings.values():
             await listing.close()
         for provider in self._providers.values():

@@ -57,6 +57,7 @@ NO_CONTEXT = ToolContext()
 class Tool:
     """A function that a model may call.
 
+    `arguments` checks what the model gives; None: the function takes it as it is, as its parameter of that name.
     `time_limit` in seconds; `parallel`: may run beside others; `approval`: people have to agree first, unless a rule
     says otherwise (`agents.approval`); `foreign`: its results hold text that neither people nor Parley wrote. `context`
     names the parameter that takes the ToolContext, "" where there is none. An async function runs on the loop; any
@@ -68,7 +69,7 @@ class Tool:
     description: str
     parameters: Json
     function: Callable[..., Any]
-    arguments: type[BaseModel]
+    arguments: type[BaseModel] | None
     time_limit: float = DEFAULT_TIME_LIMIT
     parallel: bool = True
     approval: bool = False
@@ -104,6 +105,8 @@ class Tool:
     def _validated(self, call: ToolCall) -> dict[str, Any]:
         if "_raw" in call.arguments:
             raise ToolError(f"The arguments of {self.name} are not a JSON object. Call it again with valid JSON.")
+        if self.arguments is None:
+            return {"arguments": dict(call.arguments)}
         try:
             model = self.arguments.model_validate(call.arguments)
         except ValidationError as error:

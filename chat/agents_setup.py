@@ -21,20 +21,31 @@ def registry() -> Registry:
     global _registry
     with _loading:
         if _registry is None:
-            _registry = load(Path(settings.PARLEY_CONFIG) if settings.PARLEY_CONFIG else None, os.environ)
+            _registry = load(
+                Path(settings.PARLEY_CONFIG) if settings.PARLEY_CONFIG else None, os.environ, server_sandbox
+            )
         return _registry
 
 
 def sandbox(session_id: str) -> Sandbox:
     """Return where the commands of a session's agent run. The folder exists once one has run."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", session_id):
-        raise ValueError(f"{session_id!r} cannot name a folder")
+    return _sandbox(session_id, network=settings.SANDBOX_NETWORK)
+
+
+def server_sandbox(name: str, network: bool) -> Sandbox:
+    """Return where the program of an MCP server runs. Its folder is kept, for what the program stores there."""
+    return _sandbox(f"mcp-{name}", network=network)
+
+
+def _sandbox(folder: str, *, network: bool) -> Sandbox:
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", folder):
+        raise ValueError(f"{folder!r} cannot name a folder")
     parley = {Path(settings.DATA_DIR), Path(settings.BASE_DIR), Path(settings.WORKSPACES)}
     if settings.DATABASES["default"]["ENGINE"] == "chat.overrides.sqlite":
         parley.add(Path(settings.DATABASES["default"]["NAME"]).parent)
     return Sandbox(
-        Path(settings.WORKSPACES).resolve() / session_id,
-        network=settings.SANDBOX_NETWORK,
+        Path(settings.WORKSPACES).resolve() / folder,
+        network=network,
         hidden=tuple(sorted(folder.resolve() for folder in parley)),
     )
 

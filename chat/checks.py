@@ -54,6 +54,19 @@ def sandbox(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
+def mcp_servers(**kwargs: Any) -> list[CheckMessage]:
+    """The MCP servers can work on this machine, as far as that is known without asking them."""
+    from chat.agents_setup import registry
+
+    try:
+        found = list(registry().servers.problems())
+    except ConfigError:  # reported above
+        return []
+    hint = "docs/mcp.md says what a server needs. Agents do without its tools."
+    return [Warning(f"The MCP server {name} cannot work: {why}.", hint=hint, id="parley.W007") for name, why in found]
+
+
+@register()
 def folders(**kwargs: Any) -> list[CheckMessage]:
     """Parley can write where it keeps its data."""
     places = {Path(settings.DATA_DIR): "PARLEY_DATA"}

@@ -8,11 +8,12 @@ import logging
 import os
 import signal
 from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from agents.sandbox.command import (
@@ -37,6 +38,7 @@ logger = logging.getLogger(__name__)
 Reason = Literal["exit", "time", "output", "memory", "disk", "failed"]
 
 READ_SIZE = 1 << 16
+NO_VALUES: Mapping[str, str] = MappingProxyType({})
 WATCH_SECONDS = 0.25
 # The folder is measured every so many rounds.
 ROUNDS_PER_FOLDER = 4
@@ -65,7 +67,7 @@ async def run(
     workspace cannot be made. Use it within `contextlib.aclosing`.
     """
     sandbox, full = await in_thread(_prepared, sandbox)
-    started = await _start(command, sandbox, full, stdin)
+    started = await _start(command, sandbox, full, stdin=stdin)
     timer = asyncio.get_running_loop().call_later(seconds, started.kill, "time")
     watcher = asyncio.create_task(started.watch(), name="watch a sandbox")
     room = sandbox.limits.output_bytes
@@ -87,21 +89,42 @@ async def run(
         started.close()
 
 
-async def _start(command: Sequence[str], sandbox: Sandbox, full: bool, stdin: bytes) -> _Command:
+@asynccontextmanager
+async def serve(command: Sequence[str], sandbox: Sandbox, values: Mapping[str, str]) -> AsyncIterator[Process]:
+    """Run a program that is talked to through pipes until the context ends; `values` are added to its environment.
+
+    The limits are those of a command, but for time and output. Raises OSError if it cannot be started.
+    """
+    sandbox, full = await in_thread(_prepared, sandbox)
+    started = await _start(command, sandbox, full, stdin=None, values=values)
+    watcher = asyncio.create_task(started.watch(), name="watch a sandbox")
+    try:
+        yield started.process
+    finally:
+        watcher.cancel()
+        started.kill("failed")
+        await started.wait()
+        started.close()
+
+
+async def _start(
+    command: Sequence[str], sandbox: Sandbox, full: bool, *, stdin: bytes | None, values: Mapping[str, str] = NO_VALUES
+) -> _Command:
+    """Start a command. Without `stdin` its input is a pipe, and its errors are apart from its output."""
     with ExitStack() as inherited:
         reports, status = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         inherited.callback(os.close, status)
         with ExitStack() as on_error:
             on_error.callback(os.close, reports)
-            users, groups, given = (_text_file(inherited, text) for text in (USERS, GROUPS, stdin))
+            users, groups = (_text_file(inherited, text) for text in (USERS, GROUPS))
             # A session of its own: Ctrl+C is for the server.
             process = await asyncio.create_subprocess_exec(
                 *sandboxed(command, sandbox, system(), Descriptors(users, groups, status)),
-                stdin=given,
+                stdin=PIPE if stdin is None else _text_file(inherited, stdin),
                 stdout=PIPE,
-                stderr=STDOUT,
+                stderr=PIPE if stdin is None else STDOUT,
                 cwd="/",
-                env=dict(ENVIRONMENT),
+                env={**ENVIRONMENT, **values},
                 pass_fds=(users, groups, status),
                 start_new_session=True,
                 umask=0o022,  # what programs expect; the workspace itself is private
@@ -115,7 +138,7 @@ class _Command:
 
     def __init__(self, process: Process, reports: int, sandbox: Sandbox, full: bool) -> None:
         self.output: asyncio.StreamReader = process.stdout or asyncio.StreamReader()
-        self._process = process
+        self.process = process
         self._sandbox = sandbox
         self._is_full = full
         self._loop = asyncio.get_running_loop()
@@ -131,25 +154,26 @@ class _Command:
     def kill(self, reason: Reason) -> None:
         """End the command with all processes that it started. The first reason counts; after its end there is none."""
         self._read_reports()
-        if self._process.returncode is None:
+        if self.process.returncode is None:
             self._killed = self._killed or reason
             with suppress(ProcessLookupError):
-                self._process.kill()
+                self.process.kill()
         if self._first is not None:
             # It ends with bubblewrap by itself, unless the command has changed it by ptrace.
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._first, signal.SIGKILL)
 
     async def exited(self) -> None:
-        await self._process.wait()
+        await self.process.wait()
 
     async def wait(self) -> None:
         """Wait until a command that has ended or was killed is dead with all processes that it started."""
         try:
             async with asyncio.timeout(END_SECONDS):
-                while await self.output.read(READ_SIZE):
-                    pass
-                await self._process.wait()
+                for output in filter(None, (self.output, self.process.stderr)):
+                    while await output.read(READ_SIZE):
+                        pass
+                await self.process.wait()
                 self._read_reports()
                 if self._first is not None:
                     await _readable(self._first)

@@ -58,7 +58,7 @@ class Page:
 Judge = Callable[[URL, URL | None], Awaitable[None]]
 
 
-class _Gate:
+class Gate:
     """Checks an address in the last moment, when its socket is made: it is the one that is then connected to.
 
     Names, redirects, odd ways to write an address and a name server that changes its mind all end here.
@@ -90,7 +90,7 @@ async def fetch(url: str, policy: Policy, judge: Judge = _anything) -> Page:
 
 
 async def _follow(url: str, policy: Policy, judge: Judge) -> Page:
-    gate = _Gate(policy)
+    gate = Gate(policy)
     target, before = _checked(url, policy), None
     async with _session(policy, gate) as session:
         for _ in range(MAX_REDIRECTS + 1):
@@ -106,7 +106,7 @@ async def _follow(url: str, policy: Policy, judge: Judge) -> Page:
     raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times.")
 
 
-def _session(policy: Policy, gate: _Gate) -> aiohttp.ClientSession:
+def _session(policy: Policy, gate: Gate) -> aiohttp.ClientSession:
     """No proxy from the environment, no cookies, no credentials from a netrc file, and no connection used twice."""
     connector = aiohttp.TCPConnector(
         resolver=policy.resolver or aiohttp.ThreadedResolver(),

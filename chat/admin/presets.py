@@ -130,7 +130,10 @@ class PresetForm(Form):
     tools = ToolsField(
         label=_("Tools"),
         required=False,
-        choices=lambda: [(name, f"{name}: {_first_paragraph(tool.description)}") for name, tool in TOOLBOX.items()],
+        choices=lambda: [
+            (name, f"{name}: {_first_paragraph(TOOLBOX[name].description)}" if name in TOOLBOX else name)
+            for name in registry().tool_names()
+        ],
     )
     prompts = PromptsField(
         label=_("Opening prompts"),

@@ -18,7 +18,6 @@ from agents.loop import Agent
 from agents.messages import File, Json, Part
 from agents.providers.base import Request, ToolSpec
 from agents.providers.forms import dialect_of, form_of, preview
-from agents.toolbox import TOOLBOX
 from chat import ids
 from chat.access import session_for
 from chat.agents_setup import registry
@@ -237,7 +236,7 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
     is_visible = role.covers(SessionRole.EDITOR)
     rows = [row for row in past.rows if is_visible or past.now[row.pk].removed_at is None]
     files = load_file_parts(rows, agent.takes, read if query.file_data else _reference) if agent else {}
-    tools = [TOOLBOX[name] for name in model_request.tools if name in TOOLBOX]
+    tools = registry().usable_tools(model_request.tools)
     # A system message that was removed since replaced the session's prompt: only editors may read it.
     own_prompt = prompt_row(past.rows)
     hides_prompt = own_prompt is not None and own_prompt not in rows

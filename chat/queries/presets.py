@@ -13,7 +13,6 @@ from agents.approval import Rules, valid_rules
 from agents.messages import Json
 from agents.reasoning import Reasoning
 from agents.registry import AgentPreset, Prompt, opening
-from agents.toolbox import TOOLBOX
 from agents.toolbox.address_policy import host_pattern
 from chat.agents_setup import registry
 from chat.commands import MOST_ROUNDS
@@ -142,10 +141,10 @@ def check_model(model: str) -> None:
 
 def check_tools(names: Iterable[str]) -> None:
     """Check the names of a preset's tools. Raises Invalid."""
-    unknown = [name for name in names if name not in TOOLBOX]
+    unknown = [name for name in names if not registry().may_be_tool(name)]
     if unknown:
         words = _("Unknown tool “%(tool)s”. Choose from: %(known)s.")
-        raise Invalid(words % {"tool": unknown[0], "known": ", ".join(TOOLBOX)})
+        raise Invalid(words % {"tool": unknown[0], "known": ", ".join(registry().tool_names())})
 
 
 def check_reasoning(model: str, effort: str, budget: int | None) -> None:

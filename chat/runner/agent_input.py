@@ -26,6 +26,8 @@ class AgentInput:
     agent: Agent
     history: list[Message]
     request: RecordRequest
+    # What the agent's list of tools names: servers whose tools are not known yet have none in `agent`.
+    tool_names: tuple[str, ...] = ()
 
 
 def build_agent_input(session_id: str) -> AgentInput:
@@ -33,6 +35,7 @@ def build_agent_input(session_id: str) -> AgentInput:
     session = Session.objects.get(pk=session_id)
     rows = load_context_rows(session)
     agent = _with_approvals(build_session_agent(session, rows), session)
+    names_of_tools = presets.own(session).tools
     history = context(rows, load_file_parts(rows, agent.takes))
     names = named(rows, last_revision(session.pk))
     request = RecordRequest(
@@ -44,7 +47,7 @@ def build_agent_input(session_id: str) -> AgentInput:
         shared=names.shared,
         rows=names.rows,
     )
-    return AgentInput(agent, history, request)
+    return AgentInput(agent, history, request, names_of_tools)
 
 
 def load_context_rows(session: Session, *more: str) -> list[ChatMessage]:

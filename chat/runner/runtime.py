@@ -69,6 +69,7 @@ async def start() -> None:
     publisher.open()
     hub = Hub()
     loop = asyncio.get_running_loop()
+    registry().servers.open()
     tasks = [loop.create_task(_list_models_forever())]
     _runtime = Runtime(hub, Runner() if settings.RUNNER == "embedded" else None, tasks)
     try:

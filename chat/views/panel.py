@@ -7,8 +7,8 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from agents.toolbox import available
 from chat.access import session_for
+from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
 from chat.models import SessionRole
 from chat.queries import presets
@@ -27,7 +27,7 @@ def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
     values = {
         "session": row,
         "agent": own.title,
-        "tools": [(tool.name, _first_paragraph(tool.description)) for tool in available(own.tools)],
+        "tools": [(tool.name, _first_paragraph(tool.description)) for tool in registry().usable_tools(own.tools)],
         "members": members(row),
         "usage": usage_of(row),
         "can_edit": role.covers(SessionRole.EDITOR) and row.status == row.Status.ACTIVE,

@@ -11,7 +11,6 @@ from agents.loop import Agent
 from agents.messages import Json, Message, Thinking
 from agents.providers.base import Request
 from agents.providers.forms import form_of, given_back
-from agents.toolbox import TOOLBOX, available
 from chat.agents_setup import registry
 from chat.models import ChatMessage, Session, attached_to
 from chat.projections.context import CONTEXT_FIELDS, prompt_row, system_prompt
@@ -64,7 +63,7 @@ def _then(session: Session, past: RecordedRequest) -> _Then:
     agent = _agent(session, past)
     files = load_file_parts(past.rows, agent.takes, file_sizes) if agent else {}
     system = system_prompt(past.rows, past.system_prompt)
-    tools = of_tools(TOOLBOX[name] for name in past.made.tools if name in TOOLBOX)
+    tools = of_tools(registry().usable_tools(past.made.tools))
     form = form_of(agent.provider if agent else None, past.made.model)
 
     def sent(messages: Sequence[Message]) -> list[Thinking]:
@@ -101,7 +100,7 @@ def _compared(session: Session, past: RecordedRequest, then: _Then) -> Json:
     fresh = new_rows(before, past.now)
     fetch_attachments(fresh, with_text=True)
     system = system_prompt(before, session.system_prompt)
-    tools = [tool.name for tool in available(presets.own(session).tools)]
+    tools = [tool.name for tool in registry().usable_tools(presets.own(session).tools)]
     return {
         "fresh": [_drawn(block, then) for block in blocks(fresh)[:MOST_NEW]],
         "counts": _counts(past, len(fresh)),

@@ -1,0 +1,223 @@
+"""One connection to an MCP server, kept open in a task of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, TypeVar
+
+import anyio
+import mcp_types as types
+from mcp.client._transport import TransportStreams
+from mcp.client.session import ClientSession, IncomingMessage
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from agents.errors import ToolError
+
+logger = logging.getLogger(__name__)
+
+# Seconds for each request but tool calls: the handshake, which waits for a program's start, and the lists.
+ANSWER_SECONDS = 30.0
+# How long a turn waits for the tools of a server that has just been started for the first time.
+FIRST_WAIT = 2.0
+# Seconds before each new attempt; the last one is repeated. A connection that lived longer than STABLE begins again.
+PAUSES = (0.0, 1.0, 5.0, 30.0, 120.0)
+STABLE = 60.0
+MAX_TOOLS = 200
+MAX_RESOURCES = 200
+MAX_PAGES = 20
+
+# Opens the transport. The function is to be called when the transport finds that the connection has ended.
+Connect = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
+Result = TypeVar("Result")
+
+
+class Connection:
+    """Keeps a server connected until `close`, and knows its tools and resources.
+
+    Use it on the event loop on which it was made. `tools` and `resources` may be read from any thread; they keep their
+    last value while the server is away.
+    """
+
+    def __init__(self, name: str, connect: Connect, *, answer_seconds: float = ANSWER_SECONDS) -> None:
+        self.name = name
+        self.tools: tuple[types.Tool, ...] = ()
+        self.resources: tuple[types.Resource, ...] = ()
+        self.has_resources = False
+        self._connect = connect
+        self._answer_seconds = answer_seconds
+        self._session: ClientSession | None = None
+        self._problem = ""
+        # Set unless an attempt to connect is under way.
+        self._settled = asyncio.Event()
+        self._news = asyncio.Event()
+        self._has_ended = False
+        self._probes: set[asyncio.Task[None]] = set()
+        loop = asyncio.get_running_loop()
+        self._patience = loop.time() + FIRST_WAIT
+        self._task = loop.create_task(self._keep(), name=f"MCP server {name}")
+
+    async def settle(self) -> bool:
+        """Wait for the first attempt to connect, until FIRST_WAIT after it began. False if that is over already."""
+        if self._settled.is_set() or asyncio.get_running_loop().time() >= self._patience:
+            return False
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._patience):
+                await self._settled.wait()
+        return True
+
+    async def call(self, tool: str, arguments: dict[str, Any], report: Callable[[str], None]) -> types.CallToolResult:
+        """Call a tool by the server's name for it. Raises ToolError; cancelling it cancels the server's work."""
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            share = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+            report(f"{share}: {message}\n" if message else f"{share}\n")
+
+        session = await self._connected()
+        # The time limit of the tool holds for the call; the session's own is for short requests.
+        call = session.call_tool(tool, arguments, read_timeout_seconds=float("inf"), progress_callback=on_progress)
+        return await self._answered(session, call)
+
+    async def read(self, uri: str) -> types.ReadResourceResult:
+        """Read a resource. Raises ToolError."""
+        session = await self._connected()
+        return await self._answered(session, session.read_resource(uri))
+
+    async def close(self) -> None:
+        """End the connection, and with it the server's program."""
+        tasks = [self._task, *self._probes]
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    async def _connected(self) -> ClientSession:
+        if self._session is None:
+            await self._settled.wait()
+        if self._session is None:
+            raise ToolError(f"The MCP server {self.name} is not available now: {self._problem}.")
+        return self._session
+
+    async def _answered(self, session: ClientSession, request: Coroutine[Any, Any, Result]) -> Result:
+        try:
+            return await request
+        except MCPError as error:
+            if error.code == types.CONNECTION_CLOSED:
+                self._end(session)
+                raise ToolError(f"The connection to the MCP server {self.name} ended before it answered.") from error
+            self._probe(session)
+            raise ToolError(f"The MCP server {self.name} refused the request: {error.message}") from error
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            self._end(session)
+            raise ToolError(f"The connection to the MCP server {self.name} has ended. Try again.") from error
+        except (ValidationError, RuntimeError) as error:
+            raise ToolError(f"The MCP server {self.name} answered with an invalid result.") from error
+
+    def _probe(self, session: ClientSession) -> None:
+        """Find out whether the connection that a request failed on still works; connect again if not."""
+
+        async def ping() -> None:
+            try:
+                await session.send_ping()
+            except Exception:
+                self._end(session)
+
+        task = asyncio.create_task(ping(), name=f"ping MCP server {self.name}")
+        self._probes.add(task)
+        task.add_done_callback(self._probes.discard)
+
+    async def _keep(self) -> None:
+        loop, failures = asyncio.get_running_loop(), 0
+        while True:
+            began = loop.time()
+            try:
+                await self._serve()
+                problem = "its connection ended"
+            except Exception as error:
+                problem = _reason(error)
+            failures = 1 if loop.time() - began > STABLE else failures + 1
+            self._session = None
+            if problem != self._problem:
+                logger.warning("MCP server %s: %s. Parley tries again from time to time.", self.name, problem)
+            self._problem = problem
+            if pause := PAUSES[min(failures, len(PAUSES)) - 1]:
+                self._settled.set()
+                await asyncio.sleep(pause)
+            self._settled.clear()
+
+    async def _serve(self) -> None:
+        """Connect, and keep the lists up to date until the connection ends."""
+        self._has_ended = False
+        self._news.clear()
+        async with (
+            self._connect(self._on_end) as (incoming, outgoing),
+            ClientSession(
+                incoming,
+                outgoing,
+                self._answer_seconds,
+                message_handler=self._on_message,
+                client_info=types.Implementation(name="Parley", version="1"),
+            ) as session,
+        ):
+            await session.initialize()
+            await self._list(session)
+            self._session, self._problem = session, ""
+            self._settled.set()
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                if self._has_ended:
+                    return
+                await self._list(session)
+
+    async def _list(self, session: ClientSession) -> None:
+        offers = session.server_capabilities or types.ServerCapabilities()
+        tools: list[types.Tool] = []
+        resources: list[types.Resource] = []
+        if offers.tools:
+            tools = await _all(session.list_tools, lambda page: page.tools, MAX_TOOLS)
+        if offers.resources:
+            resources = await _all(session.list_resources, lambda page: page.resources, MAX_RESOURCES)
+        self.tools, self.resources, self.has_resources = tuple(tools), tuple(resources), bool(offers.resources)
+
+    async def _on_message(self, message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification | types.ResourceListChangedNotification):
+            self._news.set()
+
+    def _end(self, session: ClientSession) -> None:
+        """Connect again, unless that has begun already."""
+        if session is self._session:
+            self._on_end()
+
+    def _on_end(self) -> None:
+        self._session = None
+        self._settled.clear()
+        self._has_ended = True
+        self._news.set()
+
+
+async def _all(ask: Callable[..., Any], items: Callable[[Any], list[Any]], most: int) -> list[Any]:
+    """Read the pages of a list."""
+    found: list[Any] = []
+    cursor = None
+    for _ in range(MAX_PAGES):
+        page = await ask(params=types.PaginatedRequestParams(cursor=cursor))
+        found += items(page)
+        cursor = page.next_cursor
+        if cursor is None or len(found) >= most:
+            break
+    return found[:most]
+
+
+def _reason(error: BaseException) -> str:
+    """Say in one line why a connection failed; of several errors at once, the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, FileNotFoundError):
+        return f"the program {error.filename} is not installed"
+    if isinstance(error, KeyError):
+        return f"the environment variable {error.args[0]} is not set"
+    text = str(error).strip().splitlines()
+    return (text[0][:300] if text else type(error).__name__).rstrip(".")

@@ -1,0 +1,146 @@
+"""An MCP server that is a program: its process, in a sandbox, and the messages on its input and output, one a line."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client._transport import TransportStreams
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from agents.mcp.config import ServerConfig
+from agents.sandbox.command import ENVIRONMENT, PATH, Sandbox
+from agents.sandbox.process import serve
+
+logger = logging.getLogger(__name__)
+
+READ_SIZE = 1 << 16
+# A longer message ends the connection.
+MAX_BYTES = 4_000_000
+# How much of a server's last error output a log entry has.
+LAST_WORDS = 1_000
+# How long a server has to end by itself once its input is closed.
+END_SECONDS = 0.5
+
+Reading = MemoryObjectSendStream[SessionMessage | Exception]
+Writing = MemoryObjectReceiveStream[SessionMessage]
+
+
+@asynccontextmanager
+async def connect(
+    server: ServerConfig, values: Mapping[str, str], sandbox: Sandbox | None, on_end: Callable[[], None]
+) -> AsyncIterator[TransportStreams]:
+    """Run a server's program, in the sandbox if there is one. Its process ends with the context.
+
+    `on_end` is called when no more messages can come.
+    """
+    async with _running(server, values, sandbox) as process:
+        to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+        words = bytearray()
+        reader = asyncio.create_task(_read(process, to_session))
+        reader.add_done_callback(lambda task: on_end())
+        tasks = [
+            reader,
+            asyncio.create_task(_write(process, from_session)),
+            asyncio.create_task(_keep_last_words(process, words)),
+        ]
+        try:
+            yield incoming, outgoing
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            for stream in (to_session, incoming, outgoing, from_session):
+                stream.close()
+            if words:
+                logger.debug("Last error output of an MCP server: %s", words.decode(errors="replace"))
+
+
+@asynccontextmanager
+async def _running(server: ServerConfig, values: Mapping[str, str], sandbox: Sandbox | None) -> AsyncIterator[Process]:
+    if sandbox is not None:
+        async with serve(server.command, sandbox, values) as process:
+            yield process
+        return
+    # Without a sandbox it has the home folder and the path of Parley's account, and no other variable.
+    environment = {**ENVIRONMENT, "HOME": str(Path.home()), "PATH": os.environ.get("PATH", PATH), **values}
+    process = await asyncio.create_subprocess_exec(
+        *server.command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        if process.stdin is not None:
+            process.stdin.close()
+        await _end_of(process)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await _end_of(process)
+
+
+async def _end_of(process: Process) -> None:
+    """Wait for the end of a process, which comes after that of its output, for END_SECONDS at most."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_SECONDS):
+            for output in filter(None, (process.stdout, process.stderr)):
+                while await output.read(READ_SIZE):
+                    pass
+            await process.wait()
+
+
+async def _read(process: Process, messages: Reading) -> None:
+    """Pass messages on until the output ends. One that is none ends the connection: what follows cannot be trusted."""
+    assert process.stdout is not None  # noqa: S101  # a pipe
+    buffer = bytearray()
+    async with messages:
+        while chunk := await process.stdout.read(READ_SIZE):
+            *lines, rest = (bytes(buffer) + chunk).split(b"\n") if b"\n" in chunk else (buffer + chunk,)
+            buffer = bytearray(rest)
+            for line in lines:
+                if line.strip() and not await _pass_on(line, messages):
+                    return
+            if len(buffer) > MAX_BYTES:
+                logger.warning("An MCP server sent a message of more than %s bytes", f"{MAX_BYTES:,}")
+                return
+
+
+async def _pass_on(line: bytes, messages: Reading) -> bool:
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        logger.warning("An MCP server wrote a line that is no message: %.200r", line)
+        return False
+    try:
+        await messages.send(SessionMessage(message))
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        return False
+    return True
+
+
+async def _write(process: Process, messages: Writing) -> None:
+    assert process.stdin is not None  # noqa: S101  # a pipe
+    async with messages:
+        async for message in messages:
+            line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            process.stdin.write(line.encode() + b"\n")
+            try:
+                await process.stdin.drain()
+            except OSError:
+                return
+
+
+async def _keep_last_words(process: Process, words: bytearray) -> None:
+    assert process.stderr is not None  # noqa: S101  # a pipe
+    while chunk := await process.stderr.read(READ_SIZE):
+        words += chunk
+        del words[:-LAST_WORDS]

@@ -1,0 +1,239 @@
+"""Connections to real MCP servers: what they give, and what happens when they do not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.mcp import connection
+from agents.mcp.config import ServerConfig
+from agents.mcp.pool import Servers
+from agents.messages import ToolCall, ToolResult
+from agents.sandbox.command import Sandbox
+from agents.sandbox.folder import make_folder
+from agents.tools import Tool, ToolContext
+
+SERVER = str(Path(__file__).with_name("server.py"))
+NONSENSE = Path(__file__).with_name("nonsense.py")
+EVERYTHING = Path("node_modules/@modelcontextprotocol/server-everything/dist/index.js").resolve()
+
+
+def program(*arguments: str, **settings: Any) -> ServerConfig:
+    return ServerConfig(command=(sys.executable, SERVER, *arguments), sandbox=False, **settings)
+
+
+@asynccontextmanager
+async def opened(
+    config: ServerConfig, env: dict[str, str] | None = None, workspace: Path | None = None
+) -> AsyncIterator[Servers]:
+    def sandbox_of(name: str, network: bool) -> Sandbox:
+        return Sandbox(workspace or Path(), network=network)
+
+    servers = Servers({"it": config}, env or {}, sandbox_of if workspace else None)
+    servers.open()
+    try:
+        yield servers
+    finally:
+        await servers.close()
+
+
+async def tools(servers: Servers, ready: Callable[[dict[str, Tool]], bool] = bool) -> dict[str, Tool]:
+    """Wait until the tools are as wanted."""
+    async with asyncio.timeout(30):
+        while True:
+            found = {tool.name.removeprefix("it__"): tool for tool in servers.tools(["it__*"])}
+            if ready(found):
+                return found
+            await asyncio.sleep(0.01)
+
+
+async def run(tool: Tool, report: Callable[[str], None] = lambda text: None, **arguments: Any) -> ToolResult:
+    return await tool.run(ToolCall("1", tool.name, arguments), ToolContext(report=report))
+
+
+async def test_a_program_gives_its_tools() -> None:
+    async with opened(program()) as servers:
+        found = await tools(servers)
+        assert found["add"].foreign
+        assert not found["add"].approval
+        assert found["fail"].approval
+        assert found["add"].parameters["type"] == "object"
+        assert "notes://first: The first note." in found["read_resource"].description
+        assert (await run(found["add"], first=2, second=3)).content == "5"
+        wrong = await run(found["add"], first="two", second=3)
+        assert wrong.is_error
+        assert "first" in wrong.content
+        failing = await run(found["fail"])
+        assert failing.is_error
+        assert "fail" in failing.content
+        assert (await run(found["picture"])).content == "[image, image/png, 6 bytes: it cannot be shown to you]"
+        assert "a note" in (await run(found["read_resource"], uri="notes://first")).content
+        assert "[cut after 50,000 characters]" in (await run(found["huge"])).content
+
+
+async def test_a_program_has_no_secrets_of_parley(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_KEY", "secret")
+    async with opened(program(env={"TOKEN": "${MINE}"}), {"MINE": "1"}) as servers:
+        names = (await run((await tools(servers))["variables"])).content
+        assert "TOKEN" in names
+        assert "SECRET_KEY" not in names
+
+
+@pytest.mark.parametrize("tool", ["die", "too_huge"])
+async def test_a_connection_that_breaks_in_a_call_is_made_again(tool: str) -> None:
+    async with opened(program()) as servers:
+        found = await tools(servers)
+        assert (await run(found[tool])).is_error
+        assert (await run(found["add"], first=2, second=3)).content == "5"
+
+
+async def test_a_call_that_is_answered_with_nonsense_fails() -> None:
+    async with opened(ServerConfig(command=(sys.executable, str(NONSENSE)), sandbox=False)) as servers:
+        found = await tools(servers)
+        result = await run(found["babble"])
+        assert result.is_error
+        assert "ended before it answered" in result.content
+        assert (await run(found["home"])).content == str(Path.home())
+
+
+async def test_a_program_runs_in_a_sandbox(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    make_folder(workspace)
+    (workspace / "nonsense.py").write_text(NONSENSE.read_text())
+    async with opened(ServerConfig(command=("python3", "nonsense.py")), workspace=workspace) as servers:
+        found = await tools(servers)
+        assert (await run(found["home"])).content == "/workspace"
+
+
+async def test_a_call_that_is_stopped_is_cancelled_at_the_server() -> None:
+    async with opened(program()) as servers:
+        found = await tools(servers)
+        begun = asyncio.Event()
+        said: list[str] = []
+
+        def report(text: str) -> None:
+            said.append(text)
+            begun.set()
+
+        call = asyncio.create_task(run(found["never"], report))
+        await begun.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert said == ["1 of 3: begun\n"]
+        async with asyncio.timeout(30):
+            while "never" not in (await run(found["was_cancelled"])).content:
+                pass
+
+
+async def test_a_call_that_is_never_answered_ends_with_its_time_limit() -> None:
+    async with opened(program(time_limit=0.05)) as servers:
+        found = await tools(servers)
+        result = await run(found["never"])
+        assert result == ToolResult("1", "it__never took longer than 0.05 seconds and was stopped.", is_error=True)
+
+
+async def test_two_sessions_use_one_connection_at_the_same_time() -> None:
+    async with opened(program()) as servers:
+        meet = (await tools(servers))["meet"]
+        results = await asyncio.gather(run(meet, name="a"), run(meet, name="b"))
+        assert [result.content for result in results] == ["a", "b"]
+
+
+async def test_a_changed_list_is_read_again() -> None:
+    async with opened(program()) as servers:
+        found = await tools(servers)
+        assert "more" not in found
+        await run(found["grow"])
+        found = await tools(servers, lambda found: "more" in found)
+        assert (await run(found["more"])).content == "more"
+
+
+async def test_a_slow_start_is_waited_for_only_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first response goes on without the tools; the next one has them."""
+    monkeypatch.setattr(connection, "FIRST_WAIT", 0.05)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    async with opened(program("after", str(gate))) as servers:
+        assert servers.tools(["it__*"]) == ()
+        await asyncio.sleep(0)
+        assert await servers.settle(["it__*"])
+        assert servers.tools(["it__*"]) == ()
+        assert not await servers.settle(["it__*"])
+        await asyncio.to_thread(gate.write_text, "")
+        assert "add" in await tools(servers)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (ServerConfig(command=("no-such-program",), sandbox=False), "the program no-such-program is not installed"),
+        (ServerConfig(command=("cat",)), "there is no sandbox for its program"),
+        (ServerConfig(command=("echo", "hello"), sandbox=False), "Connection closed"),
+        (ServerConfig(command=("cat",), sandbox=False, env={"A": "${NONE}"}), "variable NONE is not set"),
+        (ServerConfig(url="http://127.0.0.1:1/mcp"), "its address is not public"),
+    ],
+)
+async def test_a_server_that_does_not_work_has_no_tools(
+    config: ServerConfig, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log says why, once."""
+    caplog.set_level(logging.WARNING, "agents.mcp.connection")
+    async with opened(config) as servers:
+        assert servers.tools(["it__*"]) == ()
+        await asyncio.sleep(0)
+        await servers.settle(["it__*"])
+        assert servers.tools(["it__*"]) == ()
+    said = [record.getMessage() for record in caplog.records if record.name == "agents.mcp.connection"]
+    assert len(said) == 1
+    assert words in said[0]
+
+
+@asynccontextmanager
+async def http_server(**settings: Any) -> AsyncIterator[tuple[ServerConfig, asyncio.subprocess.Process]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, SERVER, "http", str(port), stderr=asyncio.subprocess.PIPE
+    )
+    assert process.stderr is not None
+    try:
+        while b"running on" not in (line := await process.stderr.readline()):
+            assert line, "the server has not started"
+        yield ServerConfig(url=f"http://127.0.0.1:{port}/mcp", **settings), process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def test_a_web_address_gives_its_tools() -> None:
+    async with http_server(internal_hosts=("127.0.0.1",)) as (config, _), opened(config) as servers:
+        found = await tools(servers)
+        assert (await run(found["add"], first=2, second=3)).content == "5"
+        assert (await run(found["fail"])).is_error
+
+
+async def test_a_call_to_a_web_address_that_dies_fails() -> None:
+    async with http_server(internal_hosts=("127.0.0.1",)) as (config, _), opened(config) as servers:
+        found = await tools(servers)
+        assert (await run(found["die"])).is_error
+        again = await run(found["add"], first=2, second=3)
+        assert again.is_error
+
+
+async def test_a_server_of_another_sdk_gives_its_tools() -> None:
+    config = ServerConfig(command=("node", str(EVERYTHING), "stdio"), sandbox=False)
+    async with opened(config) as servers:
+        found = await tools(servers)
+        assert (await run(found["echo"], message="hello")).content == "Echo: hello"
