@@ -1,0 +1,76 @@
+"""Tools of MCP servers in real turns: with a connection, with an approval, and without the server."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from agents.messages import ToolCall
+from agents.providers.scripted import Script
+from chat.models import RunState, Session, SessionRun, User
+from chat.services.runs import answering
+from tests.support.rest import check_rest
+from tests.support.testing_node import TestNode
+
+SERVER = Path(__file__).parent.parent / "agents/mcp/server.py"
+ADD = ToolCall("a1", "tests__add", {"first": 40, "second": 2})
+# The server does not call it read-only.
+FAIL = ToolCall("f1", "tests__fail", {})
+
+
+def config(*command: str) -> dict[str, Any]:
+    return {
+        "providers": {"scripted": {"type": "demo", "models": {"one": {}}}},
+        "mcp": {"tests": {"command": list(command), "sandbox": False}},
+        "agents": {"agent": {"model": "scripted/one", "tools": ["tests__*"]}},
+    }
+
+
+async def start(node: TestNode, script: Script, *command: str) -> None:
+    """Start the node with an agent that has the tools of a server."""
+    node.script(script, config(*command))
+    await node.restart()
+
+
+async def results(node: TestNode, session: Session) -> list[tuple[str, str]]:
+    """Return (status, result) of each call."""
+    return [(row.status, row.result) for row in await node.rows(session) if row.type == "tool_group"]
+
+
+async def test_first_response_has_the_tools_of_a_server_that_starts_for_it(node: TestNode, ana: User) -> None:
+    await start(node, [[ADD], ["42."]], sys.executable, str(SERVER))
+    session = await node.session(ana)
+    await node.send(session, ana, "What is 40 and 2?")
+    await node.idle(session)
+    assert await results(node, session) == [("complete", "42")]
+    assert "tests__add" in [tool.name for tool in node.provider.requests[0].tools]
+    await node.do(check_rest, session)
+
+
+async def test_tool_that_may_change_something_waits_for_people(node: TestNode, ana: User) -> None:
+    """UI-12: the server's own error is what the model reads."""
+    await start(node, [[FAIL], ["Oh."]], sys.executable, str(SERVER))
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
+    await node.until(lambda: SessionRun.objects.get(pk=session.pk).state == RunState.WAITING)
+    (row,) = [row for row in await node.rows(session) if row.status == "waiting"]
+    await node.do(
+        answering.answer, session=session, author=ana, message_id=row.pk, value={"approved": True, "scope": "once"}
+    )
+    await node.idle(session)
+    ((status, result),) = await results(node, session)
+    assert (status, "tool fail" in result) == ("failed", True)
+    await node.do(check_rest, session)
+
+
+async def test_server_that_cannot_start_changes_no_turn(node: TestNode, ana: User) -> None:
+    """Its tools are missing, and a call of one says so."""
+    await start(node, [[ADD], ["It is not there."]], "/no/such/program")
+    session = await node.session(ana)
+    await node.send(session, ana, "What is 40 and 2?")
+    await node.idle(session)
+    ((status, result),) = await results(node, session)
+    assert (status, "There is no tool named 'tests__add'" in result) == ("failed", True)
+    assert node.provider.requests[0].tools == ()
+    await node.do(check_rest, session)
