@@ -296,6 +296,7 @@ async def invited(host: Person, browser: Browser, name: str, *, member: bool = F
         await guest.page.reload()
     await guest.sees_connection("Connected")
     await host.page.bring_to_front()  # in Firefox, the page in front alone has the focus
+    await host.page.wait_for_function("document.hasFocus()")
     return guest
 
 

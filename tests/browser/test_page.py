@@ -209,6 +209,7 @@ async def test_title_is_changed_by_keyboard_for_everybody(ana: Person, browser: 
     await other.goto(ana.page.url)
     await expect(other.locator("#connection")).to_have_text("Connected")
     await ana.page.bring_to_front()  # in Firefox, the page in front alone has the focus
+    await ana.page.wait_for_function("document.hasFocus()")
     title = ana.page.get_by_role("heading", level=1).get_by_role("button")
     field = ana.page.get_by_role("textbox", name="Title")
     for words, key in (("Not this", "Escape"), ("Release <4.2>", "Enter")):

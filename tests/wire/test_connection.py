@@ -161,8 +161,9 @@ async def test_silent_server_is_given_up(wire: WireServer, vendor: Vendor) -> No
     await ask(provider)
     provider.first_timeout = 0.1
     for count in (2, 3):
-        with pytest.raises(ResponseTimedOut, match=r"sent nothing for 0\.1 seconds"):
-            await ask(provider)
+        while len(wire.requests) < count:  # on a busy machine, a request may need longer than that to leave
+            with pytest.raises(ResponseTimedOut, match=r"sent nothing for 0\.1 seconds"):
+                await ask(provider)
         await (await wire.received(count)).left()
     await provider.close()
 
