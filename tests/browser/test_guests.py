@@ -76,7 +76,8 @@ async def test_user_takes_everything_away_and_leaves_nothing_behind(ana: Person,
 
     page.once("dialog", lambda dialog: answer(dialog, accept=False))
     await page.get_by_role("button", name="Sign out", exact=True).click()
-    await page.get_by_role("button", name="Sign out anyway").click()
+    async with page.expect_event("dialog"):
+        await page.get_by_role("button", name="Sign out anyway").click()
     await expect(page.get_by_role("heading", name="Settings")).to_be_visible()
     page.once("dialog", lambda dialog: answer(dialog, accept=True))
     await page.get_by_role("button", name="Sign out", exact=True).click()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from itertools import groupby
 
 import pytest
 from django.utils import translation
@@ -73,7 +74,8 @@ async def test_all_viewers_see_who_is_present(node: TestNode, ana: User, bo: Use
     await tabs.pop().leave()
     await events.until(lambda: events.client.people == {"Ana": False})
     await page.until(lambda: label_of(page.client) == "Online: Ana")
-    assert len(events.socket.presence) == told + 1
+    # A busy server may repeat itself; what it says changes once.
+    assert len(list(groupby(events.socket.presence[told - 1 :]))) == 2
     await events.leave()
     await page.leave()
 
