@@ -1,4 +1,4 @@
-"""Reads PDF files in a process with limits (`chat.files.pdf`)."""
+"""The text of PDF files. It runs in a process with limits: a file from elsewhere may exhaust memory or CPU."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from io import BytesIO
 
 from pypdf import PdfReader
 
-from chat.files.plain import MOST_CHARS
-
 MOST_PAGES = 500
 MOST_SECONDS = 10.0
 
 
-def read(data: bytes) -> Iterator[str]:
+def read(data: bytes, most_chars: int) -> Iterator[str]:
     """Yield the number of pages, then the text, page by page; or one word: broken, locked."""
     try:
         reader = PdfReader(BytesIO(data))
@@ -26,11 +24,11 @@ def read(data: bytes) -> Iterator[str]:
         yield "locked" if locked else "broken"
         return
     yield str(pages)  # one page may use up the time, and then this at least is known
-    yield from _texts(reader, pages)
+    yield from _texts(reader, pages, most_chars)
 
 
-def _texts(reader: PdfReader, pages: int) -> Iterator[str]:
-    until, room = time.monotonic() + MOST_SECONDS, MOST_CHARS
+def _texts(reader: PdfReader, pages: int, room: int) -> Iterator[str]:
+    until = time.monotonic() + MOST_SECONDS
     for number in range(1, pages + 1):
         if room < 0 or number > MOST_PAGES or time.monotonic() > until:
             yield f"[Left out: pages {number} to {pages}.]"
