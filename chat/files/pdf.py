@@ -1,7 +1,7 @@
 """Count the pages of PDF files and extract their text.
 
-Each file is read in a child process with limits (`agents.pdf_text`), so that a hostile file cannot exhaust memory or CPU, and
-no thread of the server is blocked.
+Each file is read in a child process with limits (`agents.pdf_text`), so that a hostile file cannot exhaust memory
+or CPU, and no thread of the server is blocked.
 """
 
 from __future__ import annotations
