@@ -31,24 +31,29 @@ class Rules:
 
     `deny` is stronger than `approved`, that is stronger than `ask`, and `ask` is stronger than `allow`. Without a
     matching rule the tool itself says whether it needs an approval.
+
+    A call that can send something out, while text from elsewhere is in the conversation, needs an approval, too. What
+    people have approved in advance counts only if they knew that: `approved_sending`.
     """
 
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     approved: tuple[str, ...] = ()
+    approved_sending: tuple[str, ...] = ()
 
-    def verdict(self, call: ToolCall, *, needs_approval: bool) -> Verdict:
-        """Decide about a call."""
+    def verdict(self, call: ToolCall, *, needs_approval: bool, is_risky: bool = False) -> Verdict:
+        """Decide about a call; `is_risky`: it can send out what text from elsewhere asks for."""
+        approved = self.approved_sending if is_risky else self.approved
         if any(matches(rule, call, anywhere=True) for rule in self.deny):
             return "deny"
-        if call.approved or any(matches(rule, call) for rule in self.approved):
+        if call.approved or any(matches(rule, call) for rule in approved):
             return "run"
         if any(matches(rule, call, anywhere=True) for rule in self.ask):
             return "ask"
         if any(matches(rule, call) for rule in self.allow):
             return "run"
-        return "ask" if needs_approval else "run"
+        return "ask" if needs_approval or is_risky else "run"
 
 
 NO_RULES = Rules()

@@ -82,10 +82,14 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolWaiting:
-    """A call waits for people: they answer its question, or approve it."""
+    """A call waits for people: they answer its question, or approve it.
+
+    `origin` says why a call that can send data out needs an approval: where text in the conversation comes from.
+    """
 
     call: ToolCall
     kind: Kind
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from agents.events import (
     TurnFailed,
     TurnFinished,
 )
+from agents.foreign_text import marked, origins
 from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.messages import Message, Text, ToolCall, ToolResult
@@ -29,6 +30,7 @@ from agents.providers.base import Provider, Request, ToolSpec
 from agents.reasoning import UNCHOSEN, Reasoning, ReasoningSupport
 from agents.response import Response, ask, owed_calls, rounds_begun
 from agents.sandbox.command import Sandbox
+from agents.sources import SourceNumbers
 from agents.tool_round import run_tools
 from agents.tools import Tool, ToolContext, failed
 
@@ -42,6 +44,8 @@ RETRY_JITTER = (0.75, 1.25)
 
 # One response may ask for hundreds of calls, each with a connection or a thread of its own.
 MAX_CALLS = 32
+# Places that the reason of an approval names.
+MOST_ORIGINS = 3
 
 NOT_RUN_MANY = f"Not run: at most {MAX_CALLS} tool calls of one response are run. Call it again if it is still needed."
 NOT_RUN_CUT = "Not run: the response that asked for it was cut short."
@@ -69,6 +73,8 @@ class Agent:
     is_imported: bool = False
     rules: Rules = NO_RULES
     sandbox: Sandbox | None = None
+    # Whether people approve calls that can send data out while text from elsewhere is in the conversation.
+    asks_before_sending: bool = True
 
 
 CheckPending = Callable[[], Awaitable[bool]]
@@ -146,9 +152,10 @@ class _Turn:
         tools = {tool.name: tool for tool in self.agent.tools}
         results: dict[str, ToolResult] = {}
         runnable = []
+        origin = self._foreign_origin()
         for place, call in enumerate(calls):
             many = ToolReturned(failed(call, NOT_RUN_MANY)) if place >= MAX_CALLS else None
-            first = many or before_running(tools.get(call.name), call, self.agent.rules)
+            first = many or self._before_running(tools.get(call.name), call, origin)
             if first is None:
                 runnable.append(call)
                 continue
@@ -166,6 +173,21 @@ class _Turn:
             self._append(Message("user", tuple(results[call.id] for call in calls)))
             self.rounds += 1
 
+    def _foreign_origin(self) -> str:
+        """Return where text from elsewhere in the conversation comes from; "" if there is none, or if no one asks."""
+        agent = self.agent
+        if not agent.asks_before_sending or not any(tool.sends_out != "never" for tool in agent.tools):
+            return ""
+        own = {tool.name for tool in agent.tools if not tool.foreign}
+        found = origins(self.history, own) or (("an import",) if agent.is_imported else ())
+        return ", ".join(found[:MOST_ORIGINS])
+
+    def _before_running(self, tool: Tool | None, call: ToolCall, origin: str) -> ToolWaiting | ToolReturned | None:
+        sandbox = self.agent.sandbox
+        has_network = sandbox is not None and sandbox.network
+        can_send = tool is not None and (tool.sends_out == "always" or (tool.sends_out == "network" and has_network))
+        return before_running(tool, call, self.agent.rules, origin if can_send else "")
+
     def _context(self) -> ToolContext:
         agent = self.agent
         return ToolContext(
@@ -175,6 +197,7 @@ class _Turn:
             is_imported=agent.is_imported,
             allowed_hosts=agent.allowed_hosts,
             sandbox=agent.sandbox,
+            sources=SourceNumbers(self.history),
         )
 
     async def step(self, response: Response) -> AsyncGenerator[AgentEvent, None]:
@@ -241,19 +264,24 @@ class _Turn:
             self.history.append(message)
 
 
-def before_running(tool: Tool | None, call: ToolCall, rules: Rules) -> ToolWaiting | ToolReturned | None:
-    """Decide what comes before a call: people are asked, or it is refused. None: it can run."""
+def before_running(
+    tool: Tool | None, call: ToolCall, rules: Rules, origin: str = ""
+) -> ToolWaiting | ToolReturned | None:
+    """Decide what comes before a call: people are asked, or it is refused. None: it can run.
+
+    `origin` is that of text from elsewhere, of a call that can send data out.
+    """
     if tool is None:
         return None
     if (invalid := tool.problem(call)) is not None:
         return ToolReturned(invalid)
     if tool.question is not None:
         return ToolWaiting(call, tool.question.kind)
-    match rules.verdict(call, needs_approval=tool.approval):
+    match rules.verdict(call, needs_approval=tool.approval, is_risky=bool(origin)):
         case "deny":
             return ToolReturned(failed(call, NOT_RUN_DENIED))
         case "ask":
-            return ToolWaiting(call, "approval")
+            return ToolWaiting(call, "approval", origin)
         case _:
             return None
 
@@ -262,7 +290,7 @@ def request_of(agent: Agent, history: Sequence[Message], tool_choice: Literal["a
     """Return the request by which an agent goes on from a history."""
     return Request(
         model=agent.model,
-        messages=tuple(history),
+        messages=marked(history),
         system=agent.system,
         tools=tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in agent.tools),
         tool_choice=tool_choice,

@@ -10,8 +10,22 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A page that a tool or the model's vendor found. `number` is unique in the conversation; 0: it has none yet."""
+
+    number: int
+    title: str
+    url: str
+
+    def to_json(self) -> Json:
+        return {"number": self.number, "title": self.title, "url": self.url}
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """Words of the message's author; `foreign` ones come from a file that the author attached.
+
+    `sources` are those that the vendor says it is based on. They do not go back.
 
     `data` is opaque and goes back only to the provider and model that wrote the text (MSG-08).
     OpenAI's Responses API: `item_id`, `phase` and `after`, each where it is known. `after` is the id of the output item
@@ -21,6 +35,7 @@ class Text:
     text: str
     data: Mapping[str, str] = field(default_factory=dict)
     foreign: bool = False
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +87,17 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered; `content` is text, structured results are JSON text."""
+    """What a tool answered; `content` is text, structured results are JSON text.
+
+    `origin` names where foreign text in it comes from, such as a host; "" for Parley's own words. `sources` are the
+    pages in it, by the numbers by which the model can cite them.
+    """
 
     call_id: str
     content: str
     is_error: bool = False
+    origin: str = ""
+    sources: tuple[Source, ...] = ()
 
 
 Part = Text | File | Thinking | ToolCall | ToolResult

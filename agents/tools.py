@@ -7,23 +7,27 @@ import inspect
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, get_type_hints
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from agents.errors import ToolError
+from agents.foreign_text import ForeignText
 from agents.messages import Json, Message, ToolCall, ToolResult
 from agents.questions import Question
 from agents.safe_text import cut, safe_text
 from agents.sandbox.command import Sandbox
+from agents.sources import SourceNumbers
 from agents.threads import ThreadError, in_thread
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_TIME_LIMIT = 60.0
 MAX_ERROR_CHARACTERS = 4_000
+# Whether a tool can send data to others: always, or if its sandbox has a network.
+SendsOut = Literal["never", "always", "network"]
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -38,7 +42,7 @@ class ToolContext:
     `messages` is the conversation so far and `system` the instructions. `own_tools` are the tools whose results hold no
     foreign text; `is_imported`: the conversation comes from a file. No `allowed_hosts`: all public hosts are allowed.
     `sandbox` is where commands run and files are kept; None if there is no session. `report` takes more output of a
-    tool that is still running, to show it; call it on the event loop.
+    tool that is still running, to show it; call it on the event loop. `sources` numbers the pages that tools find.
     """
 
     messages: Sequence[Message] = ()
@@ -48,6 +52,7 @@ class ToolContext:
     allowed_hosts: tuple[str, ...] = ()
     sandbox: Sandbox | None = None
     report: Callable[[str], None] = _ignore
+    sources: SourceNumbers = field(default_factory=SourceNumbers)
 
 
 NO_CONTEXT = ToolContext()
@@ -59,10 +64,11 @@ class Tool:
 
     `arguments` checks what the model gives; None: the function takes it as it is, as its parameter of that name.
     `time_limit` in seconds; `parallel`: may run beside others; `approval`: people have to agree first, unless a rule
-    says otherwise (`agents.approval`); `foreign`: its results hold text that neither people nor Parley wrote. `context`
-    names the parameter that takes the ToolContext, "" where there is none. An async function runs on the loop; any
-    other runs in a thread of its own, which cannot be stopped: after its time limit, or Stop, it runs on until it ends,
-    and its result is ignored. `question`: people answer the call, and the function is never called.
+    says otherwise (`agents.approval`); `foreign`: its results hold text that neither people nor Parley wrote, which
+    comes from the tool itself unless it returns a ForeignText. `context` names the parameter that takes the
+    ToolContext, "" where there is none. An async function runs on the loop; any other runs in a thread of its own,
+    which cannot be stopped: after its time limit, or Stop, it runs on until it ends, and its result is ignored.
+    `question`: people answer the call, and the function is never called.
     """
 
     name: str
@@ -74,6 +80,7 @@ class Tool:
     parallel: bool = True
     approval: bool = False
     foreign: bool = False
+    sends_out: SendsOut = "never"
     context: str = ""
     question: type[Question] | None = None
 
@@ -89,7 +96,10 @@ class Tool:
         """Run the call within the time limit. Every failure but cancellation is an `is_error` result (RUN-11)."""
         try:
             arguments = self._validated(call) | ({self.context: context} if self.context else {})
-            return ToolResult(call.id, safe_text(await self._within_limit(arguments)))
+            value = await self._within_limit(arguments)
+            if isinstance(value, ForeignText):
+                return ToolResult(call.id, safe_text(value.text), origin=value.origin, sources=value.sources)
+            return ToolResult(call.id, safe_text(value), origin=self.name if self.foreign else "")
         except ToolError as error:
             return failed(call, str(error))
         except asyncio.CancelledError:
@@ -133,6 +143,7 @@ def tool(
     parallel: bool = True,
     approval: bool = False,
     foreign: bool = False,
+    sends_out: SendsOut = "never",
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a Tool of a function: its name, its docstring, and a schema from its signature.
 
@@ -157,6 +168,7 @@ def tool(
             parallel=parallel,
             approval=approval,
             foreign=foreign,
+            sends_out=sends_out,
             context=context,
         )
 

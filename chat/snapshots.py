@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 from agents.errors import Remedy
 from agents.messages import Json
 from agents.reasoning import Reasoning
+from agents.sources import cited, read_sources
 from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, attached_to
 
 AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
@@ -18,6 +19,7 @@ class ToolSnapshot:
     """A tool call with its result; times are ISO 8601.
 
     `question` is what people are asked ("" if nothing), and `answer` what they have answered, with who and when.
+    `origin` is where foreign text in the result comes from, "" if there is none.
     """
 
     call_id: str
@@ -31,6 +33,16 @@ class ToolSnapshot:
     answered_by: str = ""
     answered_by_id: int | None = None
     answered_at: str | None = None
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSnapshot:
+    """A page that a message cites by its number, or that a tool has found."""
+
+    number: int
+    title: str
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +131,7 @@ class MessageSnapshot:
     stopped_by_id: int | None = None
     held: bool = False
     for_agent: bool = True
+    sources: tuple[SourceSnapshot, ...] = ()
 
     @classmethod
     def from_row(cls, row: ChatMessage) -> MessageSnapshot:
@@ -155,6 +168,7 @@ class MessageSnapshot:
             stopped_by=row.stopped_by_name,
             stopped_by_id=row.stopped_by_id,
             held=row.held,
+            sources=_sources(row),
             for_agent=row.for_agent,
             mode=row.mode,
             agent_id=row.agent_id,
@@ -169,6 +183,7 @@ class MessageSnapshot:
         values["tool"] = ToolSnapshot(**data["tool"]) if data["tool"] else None
         values["error"] = ErrorSnapshot(**data["error"]) if data.get("error") else None
         values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
+        values["sources"] = tuple(SourceSnapshot(**each) for each in data.get("sources", ()))
         return cls(**values)
 
     def to_json(self) -> Json:
@@ -178,6 +193,7 @@ class MessageSnapshot:
         values["tool"] = {name: getattr(self.tool, name) for name in _TOOL} if self.tool else None
         values["error"] = asdict(self.error) if self.error else None
         values["attachments"] = [asdict(each) for each in self.attachments]
+        values["sources"] = [asdict(each) for each in self.sources]
         return values
 
 
@@ -189,6 +205,16 @@ _MESSAGE, _USAGE, _TOOL = (
 def _usage(row: ChatMessage) -> UsageSnapshot | None:
     values = [getattr(row, name) for name in _USAGE]
     return UsageSnapshot(*values) if any(value is not None for value in values) else None
+
+
+def _sources(row: ChatMessage) -> tuple[SourceSnapshot, ...]:
+    """Return the pages of a row. A text that was cut off still has all of its turn: it gets those that it cites."""
+    if not row.sources:
+        return ()
+    sources = read_sources(row.sources)
+    if row.type == "text" and row.status == "interrupted":
+        sources = cited(row.text, sources)
+    return tuple(SourceSnapshot(source.number, source.title, source.url) for source in sources)
 
 
 def _words(row: ChatMessage) -> Json | None:
@@ -219,6 +245,7 @@ def _tool(row: ChatMessage) -> ToolSnapshot:
         answered_by=row.answered_by_name,
         answered_by_id=row.answered_by_id,
         answered_at=row.answered_at.isoformat() if row.answered_at else None,
+        origin=row.origin,
     )
 
 

@@ -56,6 +56,9 @@ OPTIONS = {
         "`1` lets [commands](sandbox.md) of agents use the network: the internet, and the services of this machine."
     ),
     "RUNNER": Option("`embedded`, or `none`: this server leaves the agents to another one on the same database."),
+    "SEND_WITHOUT_APPROVAL": Option(
+        "`1`: [text from elsewhere](tools.md#text-from-elsewhere) is no reason to ask before a tool sends data out."
+    ),
     "ANSWER_DAYS": Option(
         "How many days an agent waits for an [answer](tools.md#questions) before it goes on without one; `0`: for ever."
     ),

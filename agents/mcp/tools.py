@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import mcp_types as types
 
 from agents.errors import ToolError
+from agents.foreign_text import ForeignText
 from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.mcp.connection import Connection
 from agents.messages import Json
@@ -48,12 +49,12 @@ def tool_name(server: str, tool: str, taken: Iterable[str]) -> str:
 
 
 def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerConfig) -> Tool:
-    async def call(arguments: Json, context: ToolContext) -> str:
+    async def call(arguments: Json, context: ToolContext) -> ForeignText:
         result = await connection.call(tool.name, arguments, context.report)
         text = text_of(result)
         if result.is_error:
             raise ToolError(text or f"{name} failed without saying why.")
-        return text
+        return ForeignText(text, connection.name)
 
     is_read_only = bool(tool.annotations and tool.annotations.read_only_hint)
     return Tool(
@@ -65,16 +66,18 @@ def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerCon
         time_limit=config.time_limit,
         approval=config.approval == "always" or (config.approval == "unless_read_only" and not is_read_only),
         foreign=True,
+        sends_out="never" if is_read_only else "always",
         context="context",
     )
 
 
 def _reader(name: str, connection: Connection, config: ServerConfig) -> Tool:
-    async def read(arguments: Json, context: ToolContext) -> str:
+    async def read(arguments: Json, context: ToolContext) -> ForeignText:
         uri = arguments.get("uri")
         if not isinstance(uri, str):
             raise ToolError(f"{name} needs the argument uri, a text.")
-        return _cut("\n\n".join(map(_contents, (await connection.read(uri)).contents)))
+        text = _cut("\n\n".join(map(_contents, (await connection.read(uri)).contents)))
+        return ForeignText(text, connection.name)
 
     listed = "\n".join(_listed(resource) for resource in connection.resources)
     return Tool(

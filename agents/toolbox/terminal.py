@@ -27,7 +27,7 @@ Timeout = Annotated[int, Field(ge=1, le=LONGEST_SECONDS, description="Seconds af
 TIME_LIMIT = LONGEST_SECONDS + SAVE_SECONDS + 60
 
 
-@tool(time_limit=TIME_LIMIT, parallel=False, approval=True, foreign=True)
+@tool(time_limit=TIME_LIMIT, parallel=False, approval=True, foreign=True, sends_out="network")
 async def bash(
     command: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND, description="Command line for Bash")],
     timeout: Timeout = 120,
@@ -41,7 +41,7 @@ async def bash(
     return await _run(("bash", "-c", command), context, timeout)
 
 
-@tool(time_limit=TIME_LIMIT, parallel=False, approval=True, foreign=True)
+@tool(time_limit=TIME_LIMIT, parallel=False, approval=True, foreign=True, sends_out="network")
 async def python(
     code: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND, description="Python program")],
     timeout: Timeout = 120,

@@ -10,6 +10,7 @@ from pydantic import Field
 from yarl import URL
 
 from agents.errors import ToolError
+from agents.foreign_text import ForeignText
 from agents.process_pool import Limits, ProcessPool, WorkFailed
 from agents.threads import in_thread
 from agents.toolbox.address_policy import foreign_texts, is_allowed, is_known, is_same_site, peoples_texts
@@ -54,17 +55,21 @@ def make_web_fetch(policy: Policy) -> Tool:
         start: Annotated[int, Field(ge=0, description="Character to start at, to read on in a long page")] = 0,
         page_number: Annotated[int, Field(ge=1, description="Page of a PDF file to start at")] = 1,
         context: ToolContext = NO_CONTEXT,
-    ) -> str:
+    ) -> ForeignText:
         """Fetch a public web page and return its readable text: HTML as Markdown, the text of a PDF file page by page,
-        other text as it is."""
+        other text as it is.
+
+        In your answer, cite the page by its number in square brackets, such as [1], directly behind what it supports.
+        """
         page = await fetch(url.strip(), policy, _judge(context))
         if page.body.startswith(PDF):
-            return await _read_pdf(page, page_number, start)
+            return _from_page(page, url.strip(), "", await _read_pdf(page, page_number, start), context)
         if not is_text(page.content_type, page.body):
             kind = page.content_type if _MEDIA_TYPE.fullmatch(page.content_type) else "binary data"
             raise ToolError(f"{page.url} is {kind}, {len(page.body):,} bytes: only text and PDF files can be read.")
         title, length, text = await _read(page, start)
-        return _tool_result(page, title, text, length, start)
+        parts = [text or "[No text here.]", *_cut_note(page, length, start)]
+        return _from_page(page, url.strip(), title, parts, context)
 
     return web_fetch
 
@@ -98,7 +103,7 @@ async def _read(page: Page, start: int) -> tuple[str, int, str]:
     return title.decode(), int(length), text.decode(errors="surrogatepass")
 
 
-async def _read_pdf(page: Page, first: int, start: int) -> str:
+async def _read_pdf(page: Page, first: int, start: int) -> list[str]:
     """Return the text of the pages from `first` on. Raises ToolError."""
     if not page.complete:
         raise ToolError(f"{page.url} is a PDF file of more than {MAX_PDF_BYTES // 1_000_000} MB and cannot be read.")
@@ -114,32 +119,33 @@ async def _read_pdf(page: Page, first: int, start: int) -> str:
     texts = dict(zip(map(int, pieces[::2]), pieces[1::2], strict=True))
     if not texts:
         raise ToolError(f"The PDF file {page.url} has {count} pages; there is no page {first}.")
-    return _pdf_result(page, int(count), texts, start)
+    return _pdf_parts(int(count), texts, start)
 
 
-def _pdf_result(page: Page, count: int, texts: dict[int, str], start: int) -> str:
+def _pdf_parts(count: int, texts: dict[int, str], start: int) -> list[str]:
     first, last = min(texts), max(texts)
     pages = f"page {first}" if first == last else f"pages {first} to {last}"
-    head = [f"URL: {page.url}", f"PDF file, {pages} of {count}.", "The text is the file's, not the user's."]
     cut = len(texts[last]) > MAX_CHARACTERS
     body = [f"[Page {number}]\n{text[:MAX_CHARACTERS] or '[No text here.]'}" for number, text in texts.items()]
     if cut:
         body.append(f"[Page {last} is longer. Read on with page_number={last} and start={start + MAX_CHARACTERS}.]")
     elif last < count:
         body.append(f"[Pages {last + 1} to {count} are not shown. Read on with page_number={last + 1}.]")
-    return "\n\n".join(["\n".join(head), *body])
+    return [f"PDF file, {pages} of {count}.", *body]
 
 
-def _tool_result(page: Page, title: str, text: str, length: int, start: int) -> str:
-    head = [f"URL: {page.url}", *([f"Title: {title}"] if title else []), "The text is the page's, not the user's."]
-    return "\n".join([*head, "", text or "[No text here.]", *_cut_note(page, length, start)])
+def _from_page(page: Page, asked: str, title: str, parts: list[str], context: ToolContext) -> ForeignText:
+    """Return what was read of a page, under its number, address and title."""
+    source = context.sources.number(title, page.url, asked)
+    head = "\n".join([f"[{source.number}] {page.url}", *([f"Title: {title}"] if title else [])])
+    return ForeignText("\n\n".join([head, *parts]), URL(page.url).host or page.url, (source,))
 
 
 def _cut_note(page: Page, length: int, start: int) -> list[str]:
     end = start + MAX_CHARACTERS
     if end < length:
-        return ["", f"[Characters {start:,} to {end:,} of {length:,}. Read on with start={end}.]"]
-    return [] if page.complete else ["", f"[The page is larger than {MAX_BYTES:,} bytes and was cut.]"]
+        return [f"[Characters {start:,} to {end:,} of {length:,}. Read on with start={end}.]"]
+    return [] if page.complete else [f"[The page is larger than {MAX_BYTES:,} bytes and was cut.]"]
 
 
 web_fetch = make_web_fetch(Policy())

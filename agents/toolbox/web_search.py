@@ -7,12 +7,14 @@ from typing import Annotated
 from pydantic import Field
 
 from agents.errors import ToolError
+from agents.foreign_text import ForeignText
 from agents.toolbox.search.client import search_web
 from agents.toolbox.search.config import SearchConfig
-from agents.toolbox.search.services import Period, Result, Search
-from agents.tools import Tool, tool
+from agents.toolbox.search.services import Period, Search
+from agents.tools import NO_CONTEXT, Tool, ToolContext, tool
 
 LONGEST_QUERY = 400
+ORIGIN = "web search"
 EXTRA_SECONDS = 5.0
 
 
@@ -23,21 +25,26 @@ def make_web_search(config: SearchConfig | None, key: str = "") -> Tool:
     async def web_search(
         query: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY, description="What to search for")],
         period: Annotated[Period, Field(description="How old a page may be")] = "any",
-    ) -> str:
-        """Search the web. Returns a numbered list of pages with title, address and an excerpt; read a page with
-        web_fetch if you have it."""
+        context: ToolContext = NO_CONTEXT,
+    ) -> ForeignText | str:
+        """Search the web. Returns a numbered list of pages with title, address and an excerpt.
+
+        In your answer, cite a page by its number in square brackets, such as [1] or [1][3], directly behind what it
+        supports.
+        """
         if config is None:
             raise ToolError("Web search is not configured here.")
-        return _listed(query, await search_web(Search(query, period), config, key))
+        results = await search_web(Search(query, period), config, key)
+        if not results:
+            return f"No pages found for {query!r}. Search for other words."
+        sources = [context.sources.number(page.title, page.url) for page in results]
+        pages = (
+            f"[{source.number}] {page.title}\n{page.url}\n{page.snippet}".rstrip()
+            for source, page in zip(sources, results, strict=True)
+        )
+        return ForeignText("\n\n".join(pages), ORIGIN, tuple(sources))
 
     return web_search
-
-
-def _listed(query: str, results: list[Result]) -> str:
-    if not results:
-        return f"No pages found for {query!r}. Search for other words."
-    pages = (f"[{n}] {page.title}\n{page.url}\n{page.snippet}".rstrip() for n, page in enumerate(results, 1))
-    return "\n\n".join(pages)
 
 
 web_search = make_web_search(None)

@@ -133,6 +133,7 @@ class MessageTool(Schema):
     answered_by: str = Field("", description="The name of the user who answered")
     answered_by_id: int | None = None
     answered_at: datetime | None = None
+    origin: str = Field("", description="Where foreign text in `result` comes from, such as a host")
 
 
 class TokenUsage(Schema):
@@ -170,6 +171,14 @@ class AttachmentOut(Schema):
     pages: int | None = Field(description="Of a PDF file")
 
 
+class SourceOut(Schema):
+    """A page on which an answer is based."""
+
+    number: int = Field(description="As in the text, where [1] cites the page with the number 1")
+    title: str
+    url: str
+
+
 class MessageOut(Schema):
     """One message of a session: a text, reasoning, a tool call, an error, or the start or end of a turn."""
 
@@ -204,6 +213,9 @@ class MessageOut(Schema):
     usage: TokenUsage | None
     tool: MessageTool | None
     attachments: list[AttachmentOut]
+    sources: list[SourceOut] = Field(
+        description="Of a text: the pages that it cites, or may cite while it is `streaming`. Of a tool: its pages"
+    )
     words: Json | None = Field(
         description="For texts written by Parley: the template and values from which clients make translations"
     )

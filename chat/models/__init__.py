@@ -26,7 +26,7 @@ from chat.models.participation import UserSessionState
 from chat.models.preset import AgentPreset
 from chat.models.run import RunState, SessionRun, Worker
 from chat.models.security_event import SecurityEvent
-from chat.models.session import APPROVED, IMPORTED, Session
+from chat.models.session import APPROVED, IMPORTED, SENDING, Session
 from chat.models.usage import DailyUsage
 from chat.models.user import User
 from chat.models.workspace import ApprovalRule, Membership, Workspace
@@ -35,6 +35,7 @@ __all__ = [
     "APPROVED",
     "IMPORTED",
     "IN_FLIGHT",
+    "SENDING",
     "TURN_MARKERS",
     "UNFINISHED",
     "AgentPreset",

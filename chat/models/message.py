@@ -131,6 +131,10 @@ class ChatMessage(models.Model):
     result = models.TextField(blank=True)
     is_error = models.BooleanField(default=False)
 
+    # Where foreign text in a tool's result comes from, and the pages in it by number. A text has those that it cites.
+    origin = models.CharField(max_length=200, blank=True, default="", db_default="")
+    sources = models.JSONField(null=True, blank=True)
+
     # On a tool call for which people are asked (UI-12): the kind of the question, and what was answered.
     question = models.CharField(max_length=16, choices=QuestionKind.choices, blank=True, default="", db_default="")
     answer = models.JSONField(null=True, blank=True)

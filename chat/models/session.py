@@ -15,6 +15,8 @@ from chat.models.workspace import Workspace
 IMPORTED = "imported"
 # Likewise: the rules by which people have approved tool calls in this session.
 APPROVED = "approved"
+# Begins a rule in that list for calls that can send out text from elsewhere.
+SENDING = "sends:"
 
 
 class Session(models.Model):

@@ -9,6 +9,7 @@ from itertools import chain, count
 
 from agents.messages import Message, Part, Role, Text, Thinking, ToolCall, ToolResult
 from agents.providers.arguments import still_says
+from agents.sources import read_sources
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, QuestionKind, attached_to
 from chat.names import clean, look
 from chat.projections.attached import as_text
@@ -54,6 +55,8 @@ CONTEXT_FIELDS = (
     "provider_data",
     "question",
     "answer",
+    "origin",
+    "sources",
 )
 
 
@@ -270,7 +273,9 @@ def _result(row: ChatMessage, call_id: str) -> ToolResult:
     unfinished = row.status in (MessageStatus.PENDING, MessageStatus.RUNNING, MessageStatus.WAITING)
     if unfinished or (row.status == MessageStatus.INTERRUPTED and not row.result):
         return ToolResult(call_id, TOOL_INTERRUPTED, True)
-    return ToolResult(call_id, row.result, row.is_error)
+    # Of a call that people were asked about, the origin is the reason; its refusal is Parley's own text.
+    origin = "" if row.is_error else row.origin
+    return ToolResult(call_id, row.result, row.is_error, origin, read_sources(row.sources))
 
 
 def _strings(data: object) -> dict[str, str]:

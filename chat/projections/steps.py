@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from agents.messages import Json, Part, Text, Thinking, ToolCall, ToolResult
 from agents.providers.arguments import arguments_text
+from agents.sources import read_sources
 from chat.models import ChatMessage, MessageStatus
 from chat.projections.context import (
     NOTHING_AROUND,
@@ -65,6 +66,7 @@ class Step:
     mode: str
     agent_id: str
     workflow_id: str
+    sources: list[Json] | None = None
 
     def to_json(self) -> Json:
         return asdict(self)
@@ -131,6 +133,7 @@ def _of_words(each: SourcedMessage) -> Sourced:
     step = _step(
         rows[0],
         role=each.message.role,
+        sources=_sources(rows) if is_model else None,
         content=joint.join(texts) if texts else None,
         tool_calls=calls or None,
         metrics=_of_response(rows, each.sources) if is_model else None,
@@ -154,9 +157,16 @@ def _of_results(each: SourcedMessage, is_last: bool) -> Iterator[Sourced]:
                 content=part.content,
                 tool_call_id=part.call_id,
                 name=name,
+                sources=_sources((row,)),
                 metrics=_of_tool(row),
             )
             yield Sourced(step, (row,))
+
+
+def _sources(rows: Iterable[ChatMessage]) -> list[Json] | None:
+    """Return the pages that rows cite, or have found."""
+    found = {source.number: source.to_json() for row in rows for source in read_sources(row.sources)}
+    return list(found.values()) or None
 
 
 def _step(row: ChatMessage, **fields: Any) -> Step:

@@ -17,7 +17,7 @@ from agents.toolbox.address_policy import host_pattern
 from chat.agents_setup import registry
 from chat.commands import MOST_ROUNDS
 from chat.errors import Invalid
-from chat.models import APPROVED, IMPORTED, Session
+from chat.models import APPROVED, IMPORTED, SENDING, Session
 from chat.models import AgentPreset as PresetRow
 from chat.queries import reasoning
 
@@ -57,6 +57,9 @@ def own(session: Session) -> AgentPreset:
     """
     config = session.config_values
     begun = kept(session)
+    approved = config.get(APPROVED)
+    named = [rule for rule in approved if isinstance(rule, str)] if isinstance(approved, list) else []
+    sending = [rule.removeprefix(SENDING) for rule in named if rule.startswith(SENDING)]
     return replace(
         begun,
         provider=session.provider,
@@ -64,7 +67,7 @@ def own(session: Session) -> AgentPreset:
         system_prompt=session.system_prompt,
         tools=() if session.mode == Session.Mode.CHAT else begun.tools,
         is_imported=bool(config.get(IMPORTED)),
-        rules=replace(begun.rules, approved=valid_rules(config.get(APPROVED))),
+        rules=replace(begun.rules, approved=valid_rules(approved), approved_sending=valid_rules(sending)),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from django.conf import settings
+
 from agents.loop import Agent
 from agents.messages import Message
 from chat.agents_setup import registry, sandbox
@@ -64,14 +66,18 @@ def load_context_rows(session: Session, *more: str) -> list[ChatMessage]:
 def build_session_agent(session: Session, rows: Sequence[ChatMessage]) -> Agent:
     """Build the agent for the next response. Raises agents.errors.AgentError if the model is not configured."""
     preset = replace(presets.own(session), system_prompt=system_prompt(rows, session.system_prompt))
-    agent = replace(registry().build_agent(preset), sandbox=sandbox(session.pk))
+    agent = replace(
+        registry().build_agent(preset),
+        sandbox=sandbox(session.pk),
+        asks_before_sending=not settings.SEND_WITHOUT_APPROVAL,
+    )
     dialects.recall(agent.provider)
     return agent
 
 
 def _with_approvals(agent: Agent, session: Session) -> Agent:
     """Add the rules of the session's workspace, which only matter to an agent that would ask people."""
-    if not (agent.rules.ask or any(tool.approval for tool in agent.tools)):
+    if not (agent.rules.ask or any(tool.approval or tool.sends_out != "never" for tool in agent.tools)):
         return agent
     rules = ApprovalRule.objects.filter(workspace=session.workspace_id, agent=session.agent)
     approved = (*agent.rules.approved, *rules.values_list("rule", flat=True))

@@ -9,6 +9,8 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
+from agents.messages import Source
+from agents.sources import read_sources
 from chat.models import (
     IN_FLIGHT,
     ChatMessage,
@@ -92,6 +94,7 @@ def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
         open=open_text,
         texts=_texts_of_cut_response(rows, mono),
         tools=_open_tools(rows, mono),
+        sources=_sources(rows),
     )
     # Pending calls are not a cut: a retry leaves them, too, and the run executes them.
     cut = any(row.status in IN_FLIGHT for row in rows)
@@ -115,6 +118,11 @@ def _texts_of_cut_response(rows: Sequence[ChatMessage], mono: float) -> tuple[Re
     cut = {row.response_id for row in rows if row.status == MessageStatus.STREAMING}
     texts = (row for row in rows if row.type == MessageType.TEXT and row.response_id in cut)
     return tuple(ResponseText(row.pk, mono - _seconds_since(row.timestamp)) for row in texts)
+
+
+def _sources(rows: Sequence[ChatMessage]) -> tuple[Source, ...]:
+    """Return the pages that the turn's tools have found so far, each once."""
+    return tuple(dict.fromkeys(source for row in rows for source in read_sources(row.sources)))
 
 
 def _open_tools(rows: Sequence[ChatMessage], mono: float) -> tuple[OpenTool, ...]:

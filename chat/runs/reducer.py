@@ -7,7 +7,6 @@ The state does not have the text of a streaming message. It is in the message's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -32,8 +31,9 @@ from agents.events import (
 )
 from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
-from agents.messages import Json, Text, Thinking, ToolCall, ToolResult
+from agents.messages import Json, Message, Source, Text, Thinking, ToolCall, ToolResult
 from agents.safe_text import clean
+from agents.sources import MOST_SOURCES, SourceNumbers, cited, is_web_address
 from chat.projections.context import NOT_ANSWERED, TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN, own_call_id
 from chat.runs.changes import (
     AppendText,
@@ -66,6 +66,8 @@ EMPTY_ANSWER = _("The model gave an empty answer. Try again, or choose another m
 FINAL: tuple[StopReason, ...] = ("end", "tool_use")
 CUT_SHORT: tuple[StopReason, ...] = ("max_tokens", "refusal")
 
+LONGEST_ORIGIN = 200
+
 Reduced = tuple[TurnState, list[Change]]
 
 
@@ -88,8 +90,8 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
             return _tool_started(state, call, now)
         case ToolOutput(call_id, text):
             return _tool_output(state, call_id, clean(text))
-        case ToolWaiting(call, kind):
-            return _tool_waiting(state, call, kind, now)
+        case ToolWaiting(call, kind, origin):
+            return _tool_waiting(state, call, kind, origin, now)
         case ToolReturned(result):
             return _tool_returned(state, result, now)
         case RetryScheduled():
@@ -154,11 +156,16 @@ def _delta(state: TurnState, text: str, now: Now, *, reasoning: bool) -> Reduced
         InsertMessage(
             row,
             "reasoning_delta" if reasoning else "text_delta",
-            _assistant(state, now, type=kind, status="streaming", text=text),
+            _assistant(state, now, type=kind, status="streaming", text=text, **_citable(state, reasoning)),
         )
     )
     texts = state.texts if reasoning else (*state.texts, ResponseText(row, now.mono))
     return replace(state, open=OpenText(row, reasoning, now.mono), texts=texts, last_row=row), changes
+
+
+def _citable(state: TurnState, reasoning: bool) -> Json:
+    """Give a text all pages of the turn while it is written. At its end it keeps those that it cites."""
+    return {"sources": [source.to_json() for source in state.sources]} if state.sources and not reasoning else {}
 
 
 def _end_open(state: TurnState, now: Now, **fields: object) -> Reduced:
@@ -181,9 +188,9 @@ def _part_done(state: TurnState, part: Text | Thinking | ToolCall, now: Now) -> 
     match part:
         case ToolCall():
             return _called(state, part, now)
-        case Text(data=data):
+        case Text():
             # The row stays open until another part begins or the response is done, which sets its duration.
-            return (_complete_text(state, data) if data else state), []
+            return _complete_text(state, part), []
         case Thinking():
             if state.open is not None and state.open.reasoning:
                 return _end_open(state, now, provider_data=sanitize_json(dict(part.data)) or None)
@@ -192,10 +199,29 @@ def _part_done(state: TurnState, part: Text | Thinking | ToolCall, now: Now) -> 
             assert_never(part)
 
 
-def _complete_text(state: TurnState, data: Mapping[str, str]) -> TurnState:
-    """Store the provider's data of a complete text. A text that follows gets its own row."""
-    texts = (*state.texts[:-1], *(replace(text, data=data) for text in state.texts[-1:]))
-    return replace(state, texts=texts, open=replace(state.open, whole=True) if state.open else None)
+def _complete_text(state: TurnState, part: Text) -> TurnState:
+    """Store the sources of a complete text, and the provider's data. A text that follows data gets its own row."""
+    own = _numbered(part.sources, state.sources)
+    if not (part.data or own or state.sources):
+        return state
+    known = tuple(source for source in own if source not in state.sources)
+    state = replace(state, sources=_bounded(state.sources + known))
+    for text in state.texts[-1:]:
+        named = {source.number: source for source in (*(text.sources or ()), *cited(part.text, state.sources), *own)}
+        last = replace(text, data=part.data or text.data, sources=tuple(named[number] for number in sorted(named)))
+        state = replace(state, texts=(*state.texts[:-1], last))
+    is_whole = bool(part.data) and state.open is not None
+    return replace(state, open=replace(state.open, whole=True)) if is_whole and state.open else state
+
+
+def _numbered(cited_by_vendor: tuple[Source, ...], known: tuple[Source, ...]) -> tuple[Source, ...]:
+    """Give numbers to the sources that a vendor names; a page that is known has one."""
+    numbers = SourceNumbers([Message("user", (ToolResult("", "", sources=known),))])
+    return tuple(dict.fromkeys(numbers.number(source.title, source.url) for source in cited_by_vendor))
+
+
+def _bounded(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    return tuple(source for source in sources if is_web_address(source.url))[-MOST_SOURCES:]
 
 
 def _hidden_thinking(state: TurnState, part: Thinking, now: Now) -> Reduced:
@@ -245,6 +271,8 @@ def _text_done(state: TurnState, text: ResponseText, now: Now, *, cut: bool) -> 
     fields: Json = {"duration_ms": _ms(text.began, now), "status": status}
     if text.data and status == "complete":
         fields["provider_data"] = sanitize_json(dict(text.data))
+    if text.sources is not None:
+        fields["sources"] = [source.to_json() for source in text.sources] or None
     return UpdateMessage(text.id, "message_updated", fields, compact=is_streaming)
 
 
@@ -294,13 +322,15 @@ def _tool_output(state: TurnState, call_id: str, text: str) -> Reduced:
     return replace(state, tools=tools), [UpdateMessage(tool.id, "message_updated", {"result": text})]
 
 
-def _tool_waiting(state: TurnState, call: ToolCall, kind: str, now: Now) -> Reduced:
+def _tool_waiting(state: TurnState, call: ToolCall, kind: str, origin: str, now: Now) -> Reduced:
     """Ask people. A turn that goes on while other calls still wait asks again, which changes nothing."""
     tool = _tool(state, call.id)
     if tool is None or tool.waiting:
         return state, []
     tools = tuple(replace(tool, waiting=True) if each is tool else each for each in state.tools)
     fields: Json = {"status": "waiting", "question": kind, "timestamp": now.wall}
+    if origin:
+        fields["origin"] = clean(origin)[:LONGEST_ORIGIN]
     return replace(state, tools=tools), [UpdateMessage(tool.id, "message_updated", fields)]
 
 
@@ -311,6 +341,12 @@ def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
     tools = tuple(each for each in state.tools if each is not tool)
     status = "failed" if result.is_error else "complete"
     update = _tool_ended(tool, status, clean(result.content), result.is_error, now)
+    found = tuple(source for source in _bounded(result.sources) if source not in state.sources)
+    state = replace(state, sources=_bounded(state.sources + found))
+    foreign: Json = {"origin": clean(result.origin)[:LONGEST_ORIGIN]} if result.origin else {}
+    if result.sources:
+        foreign["sources"] = [source.to_json() for source in _bounded(result.sources)]
+    update = replace(update, fields=update.fields | foreign)
     running = [each.name for each in tools if each.began is not None]
     tell = ReportStatus("tool_calling", running[-1]) if running else ReportStatus("thinking")
     return replace(state, tools=tools), [update, tell]

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from agents.errors import AgentError
 from agents.events import AgentEvent
+from agents.messages import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,14 @@ class OpenText:
 class ResponseText:
     """A text row of the current response, which gets its duration when the response is done.
 
-    `data` is returned to the provider with the text in later requests; None until the text is complete.
+    `data` is returned to the provider with the text in later requests; None until the text is complete. `sources` are
+    the pages that it cites; None until that is known.
     """
 
     id: str
     began: float
     data: Mapping[str, str] | None = None
+    sources: tuple[Source, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +102,6 @@ class TurnState:
     texts: tuple[ResponseText, ...] = ()
     last_row: str = ""
     tools: tuple[OpenTool, ...] = ()
+    # The pages that were found in the turn, which its texts may cite.
+    sources: tuple[Source, ...] = ()
     closed: bool = False

@@ -18,6 +18,7 @@ from chat.rendering.text import formatting
 
 register = template.Library()
 register.filter("moment", formatting.moment)
+register.filter("host", formatting.host)
 register.filter("duration", formatting.duration)
 register.filter("spelled_duration", formatting.spelled_duration)
 register.filter("tokens", formatting.tokens)

@@ -108,7 +108,7 @@ async def test_web_fetch_turns_html_into_readable_markdown(site: Site) -> None:
     result = await fetch(site, site.page("/tides", html))
     assert not result.is_error
     assert result.content == (
-        f"URL: {site.url('/tides')}\nTitle: Tides & times\nThe text is the page's, not the user's.\n\n"
+        f"[1] {site.url('/tides')}\nTitle: Tides & times\n\n"
         f"# Tides\n\nHigh water at **noon**, see [the table]({site.url('/table')}).\n\n- ebb\n- flood\n\na boat"
     )
 
@@ -184,8 +184,7 @@ async def test_web_fetch_reads_the_pages_of_a_pdf_file(site: Site, headers: dict
     result = await fetch(site, site.page("/paper", files.pdf("High water", "Low water"), headers))
     assert (result.is_error, result.content) == (
         False,
-        f"URL: {site.url('/paper')}\nPDF file, pages 1 to 2 of 2.\nThe text is the file's, not the user's.\n\n"
-        "[Page 1]\nHigh water\n\n[Page 2]\nLow water",
+        f"[1] {site.url('/paper')}\n\nPDF file, pages 1 to 2 of 2.\n\n[Page 1]\nHigh water\n\n[Page 2]\nLow water",
     )
 
 

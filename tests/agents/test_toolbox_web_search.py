@@ -13,12 +13,14 @@ from pydantic import ValidationError
 
 from agents.config_file import read_config
 from agents.errors import ConfigError
-from agents.messages import ToolCall, ToolResult
+from agents.messages import Message, Source, ToolCall, ToolResult
 from agents.registry import Registry
+from agents.sources import SourceNumbers
 from agents.toolbox.search.client import MAX_BYTES
 from agents.toolbox.search.config import SearchConfig
 from agents.toolbox.search.services import LONGEST_SNIPPET, LONGEST_TITLE, Result, results_of
 from agents.toolbox.web_search import make_web_search
+from agents.tools import ToolContext
 
 KEY = "secret-key"
 TIDES = {"title": "Tide <b>tables</b>", "url": "https://tides.example/today", "content": "High &amp; low\nwater"}
@@ -79,7 +81,22 @@ async def test_searxng_is_asked_for_json_and_its_results_are_numbered(service: S
         "c",
         "[1] Tide tables\nhttps://tides.example/today\nHigh & low water\n\n"
         "[2] https://moon.example/\nhttps://moon.example/",
+        origin="web search",
+        sources=(
+            Source(1, "Tide tables", "https://tides.example/today"),
+            Source(2, "https://moon.example/", "https://moon.example/"),
+        ),
     )
+
+
+async def test_searches_of_a_conversation_share_their_numbers(service: Service) -> None:
+    """A page keeps its number, and no number stands for two pages, also if two searches run at once."""
+    before = ToolResult("a", "", sources=(Source(7, "Moon", MOON["url"]),))
+    context = ToolContext(sources=SourceNumbers([Message("user", (before,))]))
+    tool = make_web_search(config(service), KEY)
+    calls = (ToolCall(str(number), "web_search", {"query": "tides"}) for number in range(2))
+    results = await asyncio.gather(*(tool.run(call, context) for call in calls))
+    assert [[source.number for source in result.sources] for result in results] == [[8, 7], [8, 7]]
 
 
 async def test_brave_gets_its_key_and_its_parameters(service: Service) -> None:

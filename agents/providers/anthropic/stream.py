@@ -11,6 +11,7 @@ from agents.messages import Json, Text, Thinking, ToolCall
 from agents.providers.arguments import read_arguments
 from agents.providers.http.decoding import StreamedFailureError, UnreadableError, load
 from agents.providers.http.surrogates import SurrogateJoiner, mend
+from agents.sources import cited_source
 
 STOP_REASONS: Mapping[str, StopReason] = {
     "end_turn": "end",
@@ -33,6 +34,7 @@ class Block:
     pieces: list[str] = field(default_factory=list)
     joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
     signature: list[str] = field(default_factory=list)
+    citations: list[Json] = field(default_factory=list)
 
 
 @dataclass
@@ -68,6 +70,7 @@ def _block_start(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
 
 def _delta_of_start(start: Json, block: Block) -> Iterable[ProviderEvent]:
     """A block begins empty; should it begin with text already, that is its first delta."""
+    block.citations += start.get("citations") or []
     if start.get("signature"):
         block.signature.append(start["signature"])
     for kind in ("text", "thinking"):
@@ -93,6 +96,8 @@ def _delta(delta: Json, block: Block) -> Iterable[ProviderEvent]:
             block.pieces.append(delta["partial_json"])
         case "signature_delta":
             block.signature.append(delta["signature"])
+        case "citations_delta":
+            block.citations.append(delta["citation"])
     return NOTHING
 
 
@@ -124,7 +129,8 @@ def _part(block: Block, state: StreamState) -> Text | Thinking | ToolCall | None
     text = "".join(block.pieces)
     match block.start["type"]:
         case "text" if text:
-            return Text(text)
+            cited = (cited_source(each.get("title"), each.get("url")) for each in block.citations)
+            return Text(text, sources=tuple(dict.fromkeys(filter(None, cited))))
         case "thinking" if text or block.signature:
             return Thinking(text, state.provider, {"signature": "".join(block.signature)} if block.signature else {})
         case "redacted_thinking":

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, StopReason, TextDelta, Usage
-from agents.messages import Json, Text, Thinking, ToolCall
+from agents.messages import Json, Source, Text, Thinking, ToolCall
 from agents.providers.arguments import read_arguments
 from agents.providers.http.decoding import StreamedFailureError, UnreadableError, load
 from agents.providers.http.surrogates import SurrogateJoiner, mend
+from agents.providers.openai.citations import cited_by
 
 # Why a response is incomplete; anything else cut it short, too.
 INCOMPLETE: Mapping[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
@@ -93,7 +94,9 @@ def _append_delta(part: OpenPart, text: str) -> Iterator[ProviderEvent]:
         yield ReasoningDelta(text) if part.reasoning else TextDelta(text)
 
 
-def _close(state: StreamState, data: Mapping[str, str] | None = None) -> Iterator[ProviderEvent]:
+def _close(
+    state: StreamState, data: Mapping[str, str] | None = None, cited: tuple[Source, ...] = ()
+) -> Iterator[ProviderEvent]:
     """End the open part, if there is one."""
     part, state.part = state.part, None
     if part is None:
@@ -102,7 +105,8 @@ def _close(state: StreamState, data: Mapping[str, str] | None = None) -> Iterato
     yield from _append_delta(part, part.joiner.end())
     text = "".join(part.pieces)
     if text or (part.reasoning and data):
-        yield PartDone(Thinking(text, state.provider, data or {}) if part.reasoning else Text(text, data or {}))
+        thinks = part.reasoning
+        yield PartDone(Thinking(text, state.provider, data or {}) if thinks else Text(text, data or {}, sources=cited))
 
 
 def _arguments(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
@@ -147,7 +151,8 @@ def _message(index: int, item: Json, state: StreamState) -> Iterator[ProviderEve
     whole = BETWEEN_SECTIONS.join(piece.get("text") or piece.get("refusal") or "" for piece in pieces)
     yield from _catch_up(index, whole, state, reasoning=False)
     data = {} if state.refused else _item_id(index, item, state)
-    yield from _close(state, data | ({"phase": item["phase"]} if item.get("phase") else {}))
+    cited = tuple(dict.fromkeys(source for piece in pieces for source in cited_by(piece.get("annotations"))))
+    yield from _close(state, data | ({"phase": item["phase"]} if item.get("phase") else {}), cited)
 
 
 def _thought(index: int, item: Json, state: StreamState) -> Iterator[ProviderEvent]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, StopReason, TextDelta, Usage
-from agents.messages import Json, Text, Thinking
+from agents.messages import Json, Source, Text, Thinking
 from agents.providers.http.decoding import StreamedFailureError, UnreadableError, load
 from agents.providers.http.surrogates import SurrogateJoiner
 from agents.providers.openai.calls import CallCollector
+from agents.providers.openai.citations import cited_by
 
 STOP_REASONS: Mapping[str, StopReason] = {
     "stop": "end",
@@ -41,6 +42,7 @@ class StreamState:
     provider: str
     tool_names: Mapping[str, str] = field(default_factory=dict)
     part: OpenPart | None = None
+    cited: list[Source] = field(default_factory=list)
     calls: CallCollector = field(default_factory=CallCollector)
     usage: Usage = field(default_factory=Usage)
     finish_reason: str | None = None
@@ -72,6 +74,7 @@ def _delta(delta: Json, state: StreamState) -> Iterator[ProviderEvent]:
             break
     if content := delta.get("content"):
         yield from _content(content, state)
+    state.cited += cited_by(delta.get("annotations"))
     if refusal := delta.get("refusal"):
         state.refused = True
         yield from _take_text(refusal, "", state)
@@ -125,7 +128,8 @@ def close_part(state: StreamState) -> Iterator[ProviderEvent]:
         data = {"field": part.source} if part.source in REASONING_FIELDS else {}
         yield PartDone(Thinking(text, state.provider, data))
     else:
-        yield PartDone(Text(text))
+        yield PartDone(Text(text, sources=tuple(dict.fromkeys(state.cited))))
+        state.cited = []
 
 
 def _collect(delta: Json, state: StreamState) -> None:

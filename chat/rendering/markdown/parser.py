@@ -19,7 +19,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from chat.rendering.budget import UNLIMITED, Expansions, Meter
-from chat.rendering.markdown import footnotes, math
+from chat.rendering.markdown import citations, footnotes, math
 from chat.rendering.markdown.code_blocks import draw_code, language_of
 from chat.rendering.markdown.external_images import placeholder
 from chat.rendering.markdown.highlight import Coloured, Colours, is_colourable
@@ -29,6 +29,8 @@ from chat.rendering.text import addresses
 MAX_NESTING = 40
 # About how much longer a reference to a footnote is in HTML.
 FOOTNOTE_LENGTH = 100
+# The same for a citation.
+CITATION_LENGTH = 25
 # Shorter texts are parsed without counting steps, as they never take long.
 SHORT_INLINE = 300
 SHORT_SOURCE = 1_000
@@ -78,6 +80,10 @@ class _Definitions:
         ):
             return definition
         return default
+
+    def may_cite(self) -> bool:
+        """Whether there is room for the HTML of a citation."""
+        return self._expansions.add(CITATION_LENGTH)
 
     def note(self, label: str) -> int | None:
         """Return the number of a footnote, None if it is not defined."""
@@ -189,6 +195,7 @@ def _make_parser(*, counts_steps: bool) -> _Parser:
     parser.enable(["table", "strikethrough"])
     math.use(parser)
     footnotes.use(parser)
+    citations.use(parser)
     parser.core.ruler.push("addresses", _link_addresses)
     if counts_steps:
         within = ["paragraph", "reference", "blockquote", "list"]

@@ -20,7 +20,7 @@ _CLASSES = {
     },
     "li": {"task"},
     "pre": {"plain"},
-    "span": {"code-lang", "ext-img", *CODE_CLASSES},
+    "span": {"cite", "code-lang", "ext-img", *CODE_CLASSES},
     "mtd": {"left", "right"},
     "td": _ALIGNED,
     "th": _ALIGNED,

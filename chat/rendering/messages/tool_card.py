@@ -12,6 +12,7 @@ from django.utils.functional import cached_property
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
+from agents.toolbox.web_search import ORIGIN
 from chat.rendering.text import terminal
 from chat.rendering.text.json_text import coloured, laid_out
 from chat.snapshots import MessageSnapshot, ToolSnapshot
@@ -84,6 +85,14 @@ class ToolCard:
     @property
     def is_terminal(self) -> bool:
         return self.tool.name in terminal.TOOLS
+
+    @property
+    def origin(self) -> str:
+        """Where the text of the result comes from; "" if the name of the tool says it."""
+        origin = self.tool.origin if self.state == "done" else ""
+        if origin == ORIGIN:
+            return _("the web")
+        return "" if origin == self.tool.name else origin
 
     @property
     def icon(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from urllib.parse import urlsplit
 from zlib import crc32
 
 from django.utils import timezone
@@ -32,6 +33,14 @@ def moment(at: datetime, form: str = "medium") -> SafeString:
     """
     text = f"{timezone.localtime(at):%Y-%m-%d %H:%M:%S %Z}"
     return format_html('<time datetime="{}" data-form="{}">{}</time>', at.isoformat(), form, text)
+
+
+def host(url: str) -> str:
+    """Return the host of a web address, without "www."."""
+    try:
+        return (urlsplit(url).hostname or "").removeprefix("www.")
+    except ValueError:
+        return ""
 
 
 def duration(milliseconds: int) -> str:

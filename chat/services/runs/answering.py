@@ -13,7 +13,6 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.approval import valid_rules
 from agents.i18n import TranslatableText
 from agents.messages import Json, ToolCall
 from agents.questions import InvalidAnswer, Question, read_question
@@ -23,6 +22,7 @@ from chat.access import managed_workspaces
 from chat.errors import Forbidden, Invalid, NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import (
     APPROVED,
+    SENDING,
     ApprovalRule,
     ChatMessage,
     MessageRevision,
@@ -168,11 +168,11 @@ def _decide(tx: SessionTransaction, row: ChatMessage, author: User, decision: Js
     )
     if not decision["approved"]:
         words = [REFUSED.format(name=answered["answered_by_name"]), decision["comment"]]
-        _finish(tx, row, clean(" ".join(filter(None, words))), answered, is_error=True)
+        _finish(tx, row, clean(" ".join(filter(None, words))), {**answered, "origin": ""}, is_error=True)
         return
     _approve_for_later(tx, row, author, decision["scope"])
     edited = _edited(tx, row, author, decision.get("arguments"))
-    tx.update("message_updated", row, {**answered, **edited, "status": MessageStatus.PENDING})
+    tx.update("message_updated", row, {**answered, **edited, "origin": "", "status": MessageStatus.PENDING})
 
 
 def _edited(tx: SessionTransaction, row: ChatMessage, author: User, arguments: Json | None) -> Json:
@@ -188,12 +188,17 @@ def _edited(tx: SessionTransaction, row: ChatMessage, author: User, arguments: J
 
 
 def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, scope: str) -> None:
-    """Approve further calls of the tool: in this session, or by this agent in all sessions of the workspace."""
+    """Approve further calls of the tool: in this session, or by this agent in all sessions of the workspace.
+
+    People who were told that it could send out text from elsewhere approve that, too, but for this session only.
+    """
     session = tx.session
-    if scope == "session":
-        rules = dict.fromkeys([*valid_rules(session.config_values.get(APPROVED)), row.tool_name])
-        change_config(tx, author, SessionRevision.Kind.APPROVAL, **{APPROVED: list(rules)})
-    elif scope == "agent":
+    sending = [f"{SENDING}{row.tool_name}"] if row.origin and scope != "once" else []
+    if added := [*([row.tool_name] if scope == "session" else []), *sending]:
+        stored = session.config_values.get(APPROVED)
+        rules = [rule for rule in stored if isinstance(rule, str)] if isinstance(stored, list) else []
+        change_config(tx, author, SessionRevision.Kind.APPROVAL, **{APPROVED: list(dict.fromkeys([*rules, *added]))})
+    if scope == "agent":
         if not managed_workspaces(author).filter(pk=session.workspace_id).exists():
             raise Forbidden(_("Only owners and admins of the workspace can always allow a tool."))
         ApprovalRule.objects.get_or_create(

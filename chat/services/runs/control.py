@@ -166,7 +166,7 @@ def _copy_for_rerun(row: ChatMessage) -> ChatMessage:
     if row.type == MessageType.TOOL_GROUP and row.include_in_context:
         rerun_row.status, rerun_row.result, rerun_row.is_error = MessageStatus.PENDING, "", False
         rerun_row.ended_at = rerun_row.duration_ms = None
-        rerun_row.question, rerun_row.answered_by_name = "", ""
+        rerun_row.question, rerun_row.answered_by_name, rerun_row.origin, rerun_row.sources = "", "", "", None
         rerun_row.answer = rerun_row.answered_by = rerun_row.answered_at = None
     return rerun_row
 

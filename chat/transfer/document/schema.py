@@ -122,6 +122,8 @@ class MessagePart(Part):
     is_error: bool = False
     question: Annotated[str, among(["", *QuestionKind.values])] = ""
     answer: Json = None
+    origin: Name = ""
+    sources: Json = None
     answered_by_name: Name = ""
     answered_at: Time | None = None
     timestamp: Time | None = None

@@ -63,6 +63,8 @@ MESSAGE = (
     "answer",
     "answered_by_name",
     "answered_at",
+    "origin",
+    "sources",
     "timestamp",
     "ended_at",
     "duration_ms",

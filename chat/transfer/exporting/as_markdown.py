@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
@@ -10,8 +11,15 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.html import escape
 from django.utils.translation import gettext as _
 
+from agents.messages import Source
+from agents.sources import cited, read_sources
 from chat.models import TURN_MARKERS, Attachment, ChatMessage, MessageRole, MessageStatus, MessageType, Session
 from chat.projections.fences import contained, escaped, fenced
+
+# A citation, or code, in which there is none.
+_CITATION = re.compile(
+    r"^(?:```|~~~).*?(?:^(?:```|~~~)|\Z)|`[^`\n]+`|\[([1-9][0-9]{0,2})\](?![(:])", re.DOTALL | re.MULTILINE
+)
 
 
 def head(session: Session, zone: tzinfo, now: datetime) -> str:
@@ -64,7 +72,32 @@ def _body(row: ChatMessage, text: str) -> list[str]:
         return [_folded(_tool_title(row), *_tool(row))]
     if row.type == MessageType.REASONING:
         return [_folded(_("Thoughts"), fenced(text, "text"))]
-    return [contained(text)] if text else []
+    sources = cited_sources(row, text)
+    notes = [f"[^{_note(row, source)}]: [{escaped(source.title)}](<{source.url}>)" for source in sources]
+    parts = [contained(_with_notes(row, text, sources))] if text else []
+    return [*parts, *(["\n".join(notes)] if notes else [])]
+
+
+def cited_sources(row: ChatMessage, text: str) -> tuple[Source, ...]:
+    """Return the pages that a text is based on; of one that was cut off, those that it cites."""
+    sources = read_sources(row.sources)
+    return sources if row.status == MessageStatus.COMPLETE else cited(text, sources)
+
+
+def _with_notes(row: ChatMessage, text: str, sources: Sequence[Source]) -> str:
+    """Refer to footnotes where a text outside code cites a source."""
+    known = {str(source.number): source for source in sources}
+
+    def reference(found: re.Match[str]) -> str:
+        source = known.get(found[1] or "")
+        return f"[^{_note(row, source)}]" if source else found[0]
+
+    return _CITATION.sub(reference, text)
+
+
+def _note(row: ChatMessage, source: Source) -> str:
+    """Return the label of a footnote, unique in the document."""
+    return f"{row.sequence or 0}-{source.number}"
 
 
 def _tool_title(row: ChatMessage) -> str:

@@ -5,6 +5,7 @@ import * as opener from "../dialogs/opener.js";
 import * as header from "../header/header.js";
 import * as actions from "../messages/actions.js";
 import { retry } from "../messages/actions.js";
+import * as citations from "../messages/citations.js";
 import * as content from "../messages/content.js";
 import { Inbox, showIdleAgain, showThinking } from "../messages/frames.js";
 import { adopt, renew } from "../messages/list.js";
@@ -29,7 +30,7 @@ import { connectCommon } from "./common.js";
 const at = (id) => document.getElementById(id);
 
 connectCommon();
-connectAll(content, actions, queue, header, notifications, panel, opener);
+connectAll(content, citations, actions, queue, header, notifications, panel, opener);
 
 const inbox = new Inbox({ missing: () => live.sync(), overtaken, queue });
 const composer = canEdit ? new Composer(showThinking) : null;

@@ -1,0 +1,74 @@
+"""Numbers of the pages that tools find, by which answers cite them; and what an answer cites."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from agents.messages import Message, Source
+from agents.safe_text import clean
+
+LONGEST_TITLE = 200
+LONGEST_ADDRESS = 2_000
+# Sources of one turn that are kept for its answers.
+MOST_SOURCES = 200
+_CITATION = re.compile(r"\[([1-9][0-9]{0,2})\]")
+
+
+class SourceNumbers:
+    """Numbers pages in the order in which they are found; a page keeps its number in the whole conversation."""
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        known = [source for message in messages for result in message.tool_results for source in result.sources]
+        self._by_url = {source.url: source for source in known}
+        self._last = max((source.number for source in known), default=0)
+
+    def number(self, title: str, url: str, *aliases: str) -> Source:
+        """Return the source of a page. `aliases` are other addresses of it."""
+        found = next((self._by_url[each] for each in (url, *aliases) if each in self._by_url), None)
+        if found is None:
+            self._last += 1
+            found = Source(self._last, clean(title or url)[:LONGEST_TITLE], url)
+            self._by_url[url] = found
+        return found
+
+
+def is_web_address(url: object) -> bool:
+    """Whether a link to it is a link to the web."""
+    return (
+        isinstance(url, str)
+        and len(url) <= LONGEST_ADDRESS
+        and bool(re.match(r"https?://[^\s/]", url, re.IGNORECASE))
+        and not re.search(r"[\s\x00-\x1f<>\"]", url)
+    )
+
+
+def cited_source(title: object, url: object) -> Source | None:
+    """Return a source without a number of what a vendor names; None if it has no web address."""
+    if not is_web_address(url):
+        return None
+    name = clean(" ".join(title.split())) if isinstance(title, str) else ""
+    return Source(0, (name or str(url))[:LONGEST_TITLE], str(url))
+
+
+def cited_numbers(text: str) -> set[int]:
+    """Return the numbers that a text cites, as [1]."""
+    return {int(number) for number in _CITATION.findall(text)}
+
+
+def cited(text: str, sources: Iterable[Source]) -> tuple[Source, ...]:
+    """Return those of the sources that a text cites."""
+    numbers = cited_numbers(text)
+    return tuple(source for source in sources if source.number in numbers)
+
+
+def read_sources(stored: object) -> tuple[Source, ...]:
+    """Return the valid sources in a JSON list, which may come from a file or have been edited by hand."""
+    found = []
+    for each in stored[:MOST_SOURCES] if isinstance(stored, list) else ():
+        number = each.get("number") if isinstance(each, dict) else None
+        source = cited_source(each.get("title"), each.get("url")) if isinstance(number, int) and number > 0 else None
+        if source is not None and isinstance(number, int):
+            found.append(replace(source, number=number))
+    return tuple(found)
