@@ -18,7 +18,7 @@ from agents.messages import Json, ToolCall
 from agents.questions import InvalidAnswer, Question, read_question
 from agents.safe_text import clean
 from agents.toolbox import TOOLBOX
-from chat.access import managed_workspaces
+from chat.access import Permission, may
 from chat.errors import Forbidden, Invalid, NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import (
     APPROVED,
@@ -199,7 +199,7 @@ def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, s
         rules = [rule for rule in stored if isinstance(rule, str)] if isinstance(stored, list) else []
         change_config(tx, author, SessionRevision.Kind.APPROVAL, **{APPROVED: list(dict.fromkeys([*rules, *added]))})
     if scope == "agent":
-        if not managed_workspaces(author).filter(pk=session.workspace_id).exists():
+        if not may(author, Permission.MANAGE_RULES, session.workspace_id):
             raise Forbidden(_("Only owners and admins of the workspace can always allow a tool."))
         ApprovalRule.objects.get_or_create(
             workspace_id=session.workspace_id,
