@@ -1,20 +1,14 @@
-"""Where foreign text comes from, and the pages that answers cite."""
+"""Where foreign text comes from, and the pages that answers cite. The columns are added by ALTER TABLE, as in 0023."""
 
 from django.db import migrations, models
 
+from chat.overrides.sqlite.columns import AddColumn
+
 
 class Migration(migrations.Migration):
-    dependencies = (("chat", "0024_replies"),)
+    dependencies = [("chat", "0024_replies")]
 
-    operations = (
-        migrations.AddField(
-            model_name="chatmessage",
-            name="origin",
-            field=models.CharField(blank=True, db_default="", default="", max_length=200),
-        ),
-        migrations.AddField(
-            model_name="chatmessage",
-            name="sources",
-            field=models.JSONField(blank=True, null=True),
-        ),
-    )
+    operations = [
+        AddColumn("chatmessage", "origin", models.CharField(blank=True, db_default="", default="", max_length=200)),
+        AddColumn("chatmessage", "sources", models.JSONField(blank=True, null=True)),
+    ]
