@@ -12,6 +12,7 @@ from agents.approval import check_rule
 from agents.i18n import gettext as _
 from agents.mcp import config as servers
 from agents.mcp.config import SEPARATOR, ServerConfig, ServerName, server_of
+from agents.prices import Price
 from agents.providers.base import DEFAULT_RETRIES
 from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET, Effort, ReasoningSupport, support_of
 from agents.toolbox import DEFAULT_TOOLS, TOOLBOX
@@ -67,6 +68,7 @@ def _web_address(value: str) -> str:
 
 Name = Annotated[str, AfterValidator(_name)]
 Url = Annotated[str, AfterValidator(_web_address)]
+ModelPattern = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(str.lower)]
 HostPattern = Annotated[str, AfterValidator(host_pattern)]
 ThinkingBudget = Annotated[int, Field(ge=SMALLEST_BUDGET, le=LARGEST_BUDGET)]
 
@@ -200,6 +202,8 @@ class Config(_Strict):
     agents: dict[Name, AgentConfig] = {}
     mcp: dict[ServerName, ServerConfig] = {}
     search: SearchConfig | None = None
+    # By "provider/model", a model's name, or a pattern of either with `*`.
+    prices: dict[ModelPattern, Price] = {}
     default_agent: str = ""
     default_model: str = ""
 

@@ -21,6 +21,8 @@ from agents.i18n import gettext as _
 from agents.loop import Agent
 from agents.mcp.config import SEPARATOR, server_of
 from agents.mcp.pool import SandboxOf, Servers
+from agents.model_table import known
+from agents.prices import Price
 from agents.providers.base import Provider
 from agents.providers.demo.provider import DemoProvider
 from agents.reasoning import NO_REASONING, UNCHOSEN, Reasoning, ReasoningSupport
@@ -248,6 +250,11 @@ class Registry:
         return context_window.lookup(
             model, own.context_window if own else None, config.context_window if config else None
         )
+
+    def price(self, provider: str, model: str) -> Price | None:
+        """Return the price of a model; None if it is not configured."""
+        prices = self._config.prices
+        return known(f"{provider}/{model}", prices) if prices else None
 
     def reasoning_support(self, provider: str, model: str) -> ReasoningSupport | None:
         """What the model offers for its reasoning; None where that is not known."""

@@ -16,6 +16,7 @@ from agents.errors import AgentError
 from agents.i18n import TranslatableText
 from agents.loop import Agent
 from agents.messages import File, Json, Part
+from agents.prices import Money
 from agents.providers.base import Request, ToolSpec
 from agents.providers.forms import dialect_of, form_of, preview
 from chat import ids
@@ -31,7 +32,7 @@ from chat.projections.context_view import Block
 from chat.projections.estimate import of_text, of_tools
 from chat.queries import presets
 from chat.queries.model_requests import past_request, requests_of
-from chat.queries.usage import ModelUsage, usage_of
+from chat.queries.usage import usage_of
 from chat.rendering.text.translation import translate
 from chat.runner.file_parts import FileParts, file_sizes, load_file_parts, read
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
@@ -144,10 +145,28 @@ class SentRequest(RequestSummary):
     lost: int = Field(description="Messages in it that no longer exist")
 
 
+class MoneyOut(Schema):
+    amount: str = Field(examples=["0.0042"], description="A decimal number")
+    currency: str = Field(examples=["USD"])
+
+
+class ModelUsage(Schema):
+    """Tokens of one model."""
+
+    provider: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost: MoneyOut | None = Field(description="By the configured price; null if there is none")
+
+
 class UsageOut(Schema):
     """Cached input is counted in `input_tokens`; removed messages count too."""
 
     models: list[ModelUsage]
+    costs: list[MoneyOut] = Field(description="By currency; empty if the price of one of the models is not configured")
     input_tokens: int
     output_tokens: int
     turns: int
@@ -265,8 +284,14 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
 def get_usage(request: ApiRequest, session_id: str) -> HttpResponse:
     """Tokens by model, number of turns, and how fast they were."""
     usage = usage_of(session_of(request, session_id))
+    models = [{**asdict(each), "cost": _money(each.cost) if each.cost else None} for each in usage.models]
     totals = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    return json_response(request, {**asdict(usage), **totals})
+    costs = [_money(cost) for cost in usage.costs]
+    return json_response(request, {**asdict(usage), **totals, "models": models, "costs": costs})
+
+
+def _money(cost: Money) -> Json:
+    return {"amount": f"{cost.amount:f}", "currency": cost.currency}
 
 
 def _reference(attachment: Attachment, form: str) -> tuple[str, int]:

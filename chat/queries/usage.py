@@ -7,12 +7,16 @@ from typing import Any, cast
 
 from django.db.models import Avg, Count, Max, Q, Sum
 
+from agents.prices import Money, Tokens, cost_of, total_of
+from chat.agents_setup import registry
 from chat.models import ChatMessage, MessageType, Session
+from chat.snapshots import MessageSnapshot
 
 FIGURES = {
     "input_tokens": Sum("input_tokens"),
     "output_tokens": Sum("output_tokens"),
     "cache_read_tokens": Sum("cache_read_tokens"),
+    "cache_write_tokens": Sum("cache_write_tokens"),
     "responses": Count("first_token_latency_ms"),
     "latency": Avg("first_token_latency_ms"),
     "turns": Count("pk", filter=Q(type=MessageType.TURN_DONE, removed_at__isnull=True)),
@@ -23,13 +27,15 @@ TOLD = Q(input_tokens__isnull=False) | Q(output_tokens__isnull=False) | Q(first_
 
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
-    """Tokens of one model; cached input is counted in `input_tokens` too."""
+    """Tokens of one model; cached input is counted in `input_tokens` too. No `cost`: its price is not known."""
 
     provider: str
     model: str
     input_tokens: int
     output_tokens: int
     cache_read_tokens: int
+    cache_write_tokens: int = 0
+    cost: Money | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,11 @@ class Usage:
         return round((self.longest_seconds or 0) * 1000)
 
     @property
+    def costs(self) -> tuple[Money, ...]:
+        """What it cost, by currency; nothing if the price of one of the models is not known."""
+        return total_of(each.cost for each in self.models)
+
+    @property
     def input_tokens(self) -> int:
         return sum(each.input_tokens for each in self.models)
 
@@ -54,9 +65,13 @@ class Usage:
         return sum(each.output_tokens for each in self.models)
 
 
-def usage_of(session: Session) -> Usage:
-    """Add up, in one query. What was withdrawn or removed has been paid for, and counts as tokens; not as turns."""
+def usage_of(session: Session, turn_id: str = "") -> Usage:
+    """Add up, in one query. What was withdrawn or removed has been paid for, and counts as tokens; not as turns.
+
+    With a `turn_id`, only that turn counts.
+    """
     rows = ChatMessage.objects.filter(TOLD | Q(type=MessageType.TURN_DONE), session=session.pk)
+    rows = rows.filter(turn_id=turn_id) if turn_id else rows
     counted = rows.values("provider", "model").annotate(**FIGURES).order_by("provider", "model")
     groups = cast("list[dict[str, Any]]", list(counted))  # the stubs do not see into FIGURES
     responses = sum(group["responses"] for group in groups)
@@ -70,5 +85,16 @@ def usage_of(session: Session) -> Usage:
 
 
 def _model(group: dict[str, Any]) -> ModelUsage:
-    counts = (group[name] or 0 for name in ("input_tokens", "output_tokens", "cache_read_tokens"))
-    return ModelUsage(group["provider"], group["model"], *counts)
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    counts = [group[name] or 0 for name in names]
+    cost = cost_of(Tokens(*counts), registry().price(group["provider"], group["model"]))
+    return ModelUsage(group["provider"], group["model"], *counts, cost=cost)
+
+
+def cost_of_message(message: MessageSnapshot) -> Money | None:
+    """Return what the response cost whose last message this is; None if that is not known."""
+    usage = message.usage
+    if usage is None:
+        return None
+    tokens = Tokens(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    return cost_of(tokens, registry().price(message.provider, message.model))

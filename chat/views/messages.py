@@ -13,6 +13,7 @@ from chat import ids
 from chat.access import session_for
 from chat.models import ChatMessage, Session, SessionRole
 from chat.queries import history, messages, presets, search
+from chat.queries.usage import cost_of_message, usage_of
 from chat.rendering.messages.as_markdown import as_markdown
 from chat.rendering.text.text_diff import shown
 from chat.services.messages.editing import may_edit
@@ -39,8 +40,11 @@ def details(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Show the author or model, time, duration, tokens and number of changes of a message."""
     session, _role = session_for(request.user, session_id)
     message = _message(request, session)
+    cost = cost_of_message(message)
     values = {
         "message": message,
+        "cost": cost,
+        "turn_costs": usage_of(session, message.turn_id).costs if cost and message.turn_id else (),
         "agent": "" if message.user_id else presets.own(session).title,
         "changes": history.number_of_changes(message.id),
     }

@@ -66,7 +66,7 @@ def test_usage_is_added_up_in_one_query(session: Session, ana: User, django_asse
     with django_assert_num_queries(1):
         usage = usage_of(session)
     assert usage.models == [
-        ModelUsage("scripted", "one", 200, 20, 10),
+        ModelUsage("scripted", "one", 200, 20, 10, 0),
         ModelUsage("scripted", "two", 7, 0, 0),
     ]
     assert (usage.input_tokens, usage.output_tokens, usage.turns) == (207, 20, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from decimal import Decimal
 from urllib.parse import urlsplit
 from zlib import crc32
 
@@ -13,6 +14,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext_lazy
+
+from agents.prices import Money
 
 COLOURS = 12
 EFFORT_LEVELS = {
@@ -41,6 +44,15 @@ def host(url: str) -> str:
         return (urlsplit(url).hostname or "").removeprefix("www.")
     except ValueError:
         return ""
+
+
+def money(cost: Money) -> str:
+    """Format as `1.25 USD`; amounts below a tenth with four digits, so that a short answer is not `0.00`."""
+    digits = 2 if cost.amount >= Decimal("0.1") or not cost.amount else 4
+    least = Decimal(1).scaleb(-digits)
+    if 0 < cost.amount < least:
+        return f"< {number_format(least, digits)} {cost.currency}"
+    return f"{number_format(cost.amount, digits)} {cost.currency}"
 
 
 def duration(milliseconds: int) -> str:
