@@ -69,6 +69,7 @@ function showAgent() {
 function setStatus(status) {
   const turned = (page.dataset.status === "idle") !== (status === "idle");
   page.dataset.status = status;
+  if (status === "idle" && document.activeElement === stop) document.getElementById("text").focus(); // Stop is hidden now
   if (stop) stop.disabled = status === "idle";
   if (status === "idle") over("agent");
   if (turned && status !== "idle") say(fill(words.isThinking, { name: page.dataset.agent || words.assistant }));
@@ -138,9 +139,10 @@ export class Inbox {
   flush() {
     this.#due = 0;
     if (!this.#frames.length) return;
-    for (const frame of this.#frames.splice(0)) this.#doing[frame.op]?.(frame);
-    this.#streams.flush();
-    keepPlace();
+    keepPlace(() => {
+      for (const frame of this.#frames.splice(0)) this.#doing[frame.op]?.(frame);
+      this.#streams.flush();
+    });
   }
 
   #stream(frame) {
