@@ -165,6 +165,9 @@ async def test_question_that_is_aimed_at_does_not_move_when_another_is_answered(
     await expect(card(ana, "Which fruit?")).to_contain_text("Bo answered")
     await ana.page.mouse.up()
     await expect(card(ana, "Delete the table?")).to_contain_text("Admin answered")
+    if not at_end:
+        await ana.stop.click()
+    await ana.sees_state("idle")
 
 
 async def test_refused_answer_and_draft_stay(ana: Person, model: WireServer, browser: Browser) -> None:
