@@ -77,9 +77,10 @@ function connectQuestions() {
     goTo();
   });
   list.addEventListener("submit", async (event) => {
-    if (module) return;
+    const { target: form, submitter } = event;
+    if (module || !form.matches("[data-question]")) return;
     event.preventDefault();
-    if (await load()) event.target.requestSubmit(event.submitter);
+    if (await load()) form.requestSubmit(submitter);
   });
   live.addEventListener("frame", ({ detail: { op, html } }) => {
     if (op === "message" && html.includes('class="question"')) load();
