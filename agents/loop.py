@@ -73,6 +73,8 @@ class Agent:
     is_imported: bool = False
     rules: Rules = NO_RULES
     sandbox: Sandbox | None = None
+    # The same in all requests of a session.
+    cache_key: str = ""
     # Whether people approve calls that can send data out while text from elsewhere is in the conversation.
     asks_before_sending: bool = True
 
@@ -298,6 +300,7 @@ def request_of(agent: Agent, history: Sequence[Message], tool_choice: Literal["a
         options=agent.options,
         reasoning=agent.reasoning,
         support=agent.support,
+        cache_key=agent.cache_key,
     )
 
 

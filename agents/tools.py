@@ -7,7 +7,7 @@ import inspect
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -52,7 +52,7 @@ class ToolContext:
     allowed_hosts: tuple[str, ...] = ()
     sandbox: Sandbox | None = None
     report: Callable[[str], None] = _ignore
-    sources: SourceNumbers = field(default_factory=SourceNumbers)
+    sources: SourceNumbers | None = None
 
 
 NO_CONTEXT = ToolContext()

@@ -29,7 +29,8 @@ LONGEST_SCHEMA = 20_000
 def tools_of(connection: Connection, config: ServerConfig) -> list[Tool]:
     """Return the server's tools as they are known now, and one that reads its resources if it has any."""
     found: dict[str, Tool] = {}
-    for tool in connection.tools:
+    # In an order of their own: a server may list them in another one, and the vendor would cache nothing.
+    for tool in sorted(connection.tools, key=lambda each: each.name):
         if config.tools is None or tool.name in config.tools:
             name = tool_name(connection.name, tool.name, found)
             found[name] = _tool(name, tool, connection, config)

@@ -27,7 +27,8 @@ class ToolSpec:
 class Request:
     """One LLM call. `messages` may hold adjacent messages of one role and system notes; adapters merge as needed.
 
-    `support` is what the model offers for its `reasoning`, None where that is not known.
+    `cache_key` is the same for requests that begin alike: a vendor may send them to the same cache. `support` is what
+    the model offers for its `reasoning`, None where that is not known.
     """
 
     model: str
@@ -39,6 +40,7 @@ class Request:
     options: Mapping[str, Any] = field(default_factory=dict)
     reasoning: Reasoning = UNCHOSEN
     support: ReasoningSupport | None = None
+    cache_key: str = ""
 
 
 class Provider(Protocol):

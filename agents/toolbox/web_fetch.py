@@ -12,6 +12,7 @@ from yarl import URL
 from agents.errors import ToolError
 from agents.foreign_text import ForeignText
 from agents.process_pool import Limits, ProcessPool, WorkFailed
+from agents.sources import SourceNumbers
 from agents.threads import in_thread
 from agents.toolbox.address_policy import foreign_texts, is_allowed, is_known, is_same_site, peoples_texts
 from agents.toolbox.page_text import is_text
@@ -136,7 +137,7 @@ def _pdf_parts(count: int, texts: dict[int, str], start: int) -> list[str]:
 
 def _from_page(page: Page, asked: str, title: str, parts: list[str], context: ToolContext) -> ForeignText:
     """Return what was read of a page, under its number, address and title."""
-    source = context.sources.number(title, page.url, asked)
+    source = (context.sources or SourceNumbers()).number(title, page.url, asked)
     head = "\n".join([f"[{source.number}] {page.url}", *([f"Title: {title}"] if title else [])])
     return ForeignText("\n\n".join([head, *parts]), URL(page.url).host or page.url, (source,))
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from agents.errors import ToolError
 from agents.foreign_text import ForeignText
+from agents.sources import SourceNumbers
 from agents.toolbox.search.client import search_web
 from agents.toolbox.search.config import SearchConfig
 from agents.toolbox.search.services import Period, Search
@@ -37,7 +38,8 @@ def make_web_search(config: SearchConfig | None, key: str = "") -> Tool:
         results = await search_web(Search(query, period), config, key)
         if not results:
             return f"No pages found for {query!r}. Search for other words."
-        sources = [context.sources.number(page.title, page.url) for page in results]
+        numbers = context.sources or SourceNumbers()
+        sources = [numbers.number(page.title, page.url) for page in results]
         pages = (
             f"[{source.number}] {page.title}\n{page.url}\n{page.snippet}".rstrip()
             for source, page in zip(sources, results, strict=True)

@@ -171,7 +171,7 @@ class AttachmentOut(Schema):
     pages: int | None = Field(description="Of a PDF file")
 
 
-class SourceOut(Schema):
+class CitedSource(Schema):
     """A page on which an answer is based."""
 
     number: int = Field(description="As in the text, where [1] cites the page with the number 1")
@@ -213,7 +213,7 @@ class MessageOut(Schema):
     usage: TokenUsage | None
     tool: MessageTool | None
     attachments: list[AttachmentOut]
-    sources: list[SourceOut] = Field(
+    sources: list[CitedSource] = Field(
         description="Of a text: the pages that it cites, or may cite while it is `streaming`. Of a tool: its pages"
     )
     words: Json | None = Field(

@@ -15,7 +15,7 @@ from chat.access import session_for
 from chat.api.auth import ApiRequest, session_of
 from chat.api.events import STREAM, LastEvent, StreamQuery
 from chat.api.responses import json_response
-from chat.api.schemas import Mode, SourceOut
+from chat.api.schemas import CitedSource, Mode
 from chat.api.streams import credential_of, require_stream_slot, stream_response
 from chat.commands import Number
 from chat.errors import ServiceError
@@ -83,7 +83,7 @@ class StepOut(Schema):
     mode: Mode
     agent_id: str
     workflow_id: str
-    sources: list[SourceOut] | None = Field(description="Pages that the text cites, or that the tool has found")
+    sources: list[CitedSource] | None = Field(description="Pages that the text cites, or that the tool has found")
 
 
 class StepPage(Schema):

@@ -86,9 +86,10 @@ def usage_of(session: Session, turn_id: str = "") -> Usage:
 
 def _model(group: dict[str, Any]) -> ModelUsage:
     names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-    counts = [group[name] or 0 for name in names]
-    cost = cost_of(Tokens(*counts), registry().price(group["provider"], group["model"]))
-    return ModelUsage(group["provider"], group["model"], *counts, cost=cost)
+    read, written, cached, kept = (group[name] or 0 for name in names)
+    price = registry().price(group["provider"], group["model"])
+    cost = cost_of(Tokens(read, written, cached, kept), price)
+    return ModelUsage(group["provider"], group["model"], read, written, cached, kept, cost)
 
 
 def cost_of_message(message: MessageSnapshot) -> Money | None:

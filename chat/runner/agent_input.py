@@ -69,6 +69,7 @@ def build_session_agent(session: Session, rows: Sequence[ChatMessage]) -> Agent:
     agent = replace(
         registry().build_agent(preset),
         sandbox=sandbox(session.pk),
+        cache_key=session.pk,
         asks_before_sending=not settings.SEND_WITHOUT_APPROVAL,
     )
     dialects.recall(agent.provider)

@@ -142,7 +142,7 @@ async def test_demo_runs_a_command_if_it_may(tmp_path: Path) -> None:
     """It shows the sandbox without a model."""
     sandbox = Sandbox(tmp_path / "workspace")
     events = await told("bash echo one; echo two", tools=["bash"], sandbox=sandbox)
-    assert ToolReturned(ToolResult("demo_1_1", "one\ntwo")) in events
+    assert ToolReturned(ToolResult("demo_1_1", "one\ntwo", origin="bash")) in events
     said = [event.part.text for event in events if isinstance(event, PartDone) and isinstance(event.part, Text)]
     assert "- `bash(echo one; echo two)`:\n\n```\none\ntwo\n```" in said[-1]
     assert texts.NO_BASH in await answer("bash echo one")

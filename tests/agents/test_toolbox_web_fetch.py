@@ -272,7 +272,7 @@ async def test_web_fetch_follows_redirects_to_the_last_address(site: Site) -> No
     site.page("/b", "", {"Location": site.url("/c")}, 308)
     site.page("/c", "<p>here</p>")
     result = await fetch(site, site.url("/a"))
-    assert result.content.startswith(f"URL: {site.url('/c')}\n")
+    assert result.content.startswith(f"[1] {site.url('/c')}\n")
     assert [request.path_qs for request in site.requests] == ["/a", "/b?x=1", "/c"]
 
 

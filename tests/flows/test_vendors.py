@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +41,52 @@ async def test_environment_alone_connects_a_model(vendor: str, data: Path) -> No
     assert providers == {vendor}
 
 
-async def _ask(server: Server, text: str) -> tuple[list[str], list[dict[str, Any]]]:
+@pytest.mark.parametrize(
+    ("kind", "api"),
+    [("openai", "chat"), ("openai", "responses"), ("anthropic", "")],
+    ids=["chat", "responses", "claude"],
+)
+async def test_each_request_begins_as_the_one_before(kind: str, api: str, data: Path, tmp_path: Path) -> None:
+    """RUN-04: byte for byte, in and between turns, so that vendors find it in their caches."""
+    async with WireServer() as model:
+        url = model.anthropic_url if kind == "anthropic" else model.openai_url
+        file = tmp_path / "parley.toml"
+        file.write_text(
+            f'[providers.mine]\ntype = "{kind}"\nbase_url = "{url}"\n' + (f'api = "{api}"\n' if api else "")
+        )
+        server = Server(data, PARLEY_CONFIG=str(file), TITLES="words")
+        await asyncio.to_thread(server.start)
+        try:
+            await _ask(server, "calculate 6 * 7", "calculate 7 * 8")
+        finally:
+            await asyncio.to_thread(server.stop)
+    bodies = [_without_marks(each.body) for each in model.requests if each.body and each.body.get("tools")]
+    assert len(bodies) == 4
+    for before, after in pairwise(bodies):
+        for part in ("model", "system", "instructions", "tools", "prompt_cache_key"):
+            assert json.dumps(before.get(part)) == json.dumps(after.get(part))
+        said, more = (json.dumps(body.get("messages") or body["input"]) for body in (before, after))
+        assert more.startswith(said.removesuffix("]"))
+    assert bool(bodies[0].get("prompt_cache_key")) == (api == "responses")
+
+
+def _without_marks(value: Any) -> Any:
+    """Leave out the marks of what is to be cached, which are no part of it."""
+    if isinstance(value, dict):
+        return {name: _without_marks(each) for name, each in value.items() if name != "cache_control"}
+    return [_without_marks(each) for each in value] if isinstance(value, list) else value
+
+
+async def _ask(server: Server, *texts: str) -> tuple[list[str], list[dict[str, Any]]]:
     """Sign in by the link, send over the events socket, and collect frames until the turn is done."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
         url = f"{server.address}/ws{await enter(client, server.link)}"
         async with client.ws_connect(url, origin=server.address) as socket:
             await socket.send_json({"type": "sync", "since": 0})
             frames = await _frames_until(socket, "changes")
-            await socket.send_json({"type": "send", "text": text, "key": "k1"})
-            frames += await _frames_until(socket, "turn_done")
+            for text in texts:
+                await socket.send_json({"type": "send", "text": text, "key": text})
+                frames += await _frames_until(socket, "turn_done")
             await socket.send_json({"type": "sync", "since": 0})
             *rest, changes = await _frames_until(socket, "changes")
     spoken = [row["text"] for row in changes["messages"] if row["type"] == "text" and row["role"] == "assistant"]

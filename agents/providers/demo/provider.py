@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from agents.errors import ConnectionLost, Overloaded, RequestRejected
 from agents.events import ProviderEvent, ReasoningDelta, Usage
+from agents.foreign_text import unmarked
 from agents.messages import File, Message, Text, ToolCall, ToolResult
 from agents.providers.base import Request
 from agents.providers.demo import texts
@@ -93,7 +94,7 @@ def _question(request: Request) -> _Question:
         rest=text[command.end() :].strip(" :：\n") if command else "",
         speaker=speaker["name"] if speaker else "",
         files=files,
-        results=tuple(result for message in since for result in message.tool_results),
+        results=tuple(unmarked(result) for message in since for result in message.tool_results),
         calls=tuple(call for message in since for call in message.tool_calls),
         request=request,
     )

@@ -45,6 +45,8 @@ def to_request(
     if is_asked and (not items or items[-1].get("role") == "assistant"):
         items.append({"role": "user", "content": [{"type": "input_text", "text": CONTINUE}]})
     body: Json = {"model": request.model, "input": items, "stream": True, "store": False}
+    if request.cache_key:
+        body["prompt_cache_key"] = request.cache_key
     if request.system.strip():
         body["instructions"] = request.system
     if request.max_tokens:

@@ -91,7 +91,7 @@ class ToolCard:
         """Where the text of the result comes from; "" if the name of the tool says it."""
         origin = self.tool.origin if self.state == "done" else ""
         if origin == ORIGIN:
-            return _("the web")
+            return str(_("the web"))
         return "" if origin == self.tool.name else origin
 
     @property
