@@ -90,14 +90,16 @@ async def test_enter_opens_the_source(ana: Person, model: WireServer) -> None:
 async def test_a_touch_shows_the_card(ana: Person, model: WireServer, browser: Browser) -> None:
     """On a phone there is no pointer to hover with: the card has the link."""
     await answered(ana, model)
-    context = await browser.new_context(**PHONE, storage_state=await ana.page.context.storage_state())
+    context = await browser.new_context(
+        viewport=PHONE, is_mobile=True, has_touch=True, storage_state=await ana.page.context.storage_state()
+    )
     page = await context.new_page()
     await page.goto(ana.page.url)
     await page.get_by_role("link", name="Source 1: Tide tables").tap()
     await expect(page.locator(".source-card a")).to_have_attribute("href", "https://tides.example/today")
     box = await page.locator(".source-card").bounding_box()
     assert box
-    assert (box["x"] >= 0, box["x"] + box["width"] <= page.viewport_size["width"]) == (True, True)  # type: ignore[index]
+    assert (box["x"] >= 0, box["x"] + box["width"] <= PHONE["width"]) == (True, True)
     await context.close()
 
 
