@@ -188,6 +188,17 @@ class RestoreAttempt(WithdrawingCommand):
 
 
 @command
+class SwitchAttempt(WithdrawingCommand):
+    """Let another of the attempts that follow the message `id` follow it; they are numbered from 1."""
+
+    limit = "turns"
+
+    type: Literal["switch_attempt"]
+    id: Id
+    number: Number
+
+
+@command
 class Edit(SessionCommand):
     type: Literal["edit"]
     id: Id

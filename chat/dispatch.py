@@ -167,6 +167,13 @@ def _restore_attempt(user: User, session: Session, command: commands.RestoreAtte
     return asdict(attempts.restore_attempt(session=session, author=user, attempt=command.attempt, **limits))
 
 
+@handles(commands.SwitchAttempt)
+def _switch_attempt(user: User, session: Session, command: commands.SwitchAttempt) -> Json:
+    limits: Json = {"at_most": command.at_most, "preview": command.preview}
+    about: Json = {"message_id": command.id, "number": command.number}
+    return asdict(attempts.switch_attempt(session=session, author=user, **about, **limits))
+
+
 @handles(commands.Edit)
 def _edit(user: User, session: Session, command: commands.Edit) -> Json:
     revision = editing.edit(

@@ -79,7 +79,8 @@ class MessageSnapshot:
     `words`: of a text that Parley itself has written, the template and values by which other languages say it.
     `edited_by` is "" unless the last edit was not its author's; `suggestions` counts the open ones. `end_reason` and
     `stopped_by` are of an interrupted turn's end. `held`: queued, and not delivered until a person sends it.
-    `for_agent`: the agent is to answer it.
+    `for_agent`: the agent is to answer it. `attempt_count` and `attempt_current`: how many attempts there are at what
+    follows the message, and which of them follows it now, from 1; 0 if there is only one.
     `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09).
     """
 
@@ -119,6 +120,8 @@ class MessageSnapshot:
     stopped_by_id: int | None = None
     held: bool = False
     for_agent: bool = True
+    attempt_count: int = 0
+    attempt_current: int = 0
 
     @classmethod
     def from_row(cls, row: ChatMessage) -> MessageSnapshot:
@@ -156,6 +159,8 @@ class MessageSnapshot:
             stopped_by_id=row.stopped_by_id,
             held=row.held,
             for_agent=row.for_agent,
+            attempt_count=row.attempt_count,
+            attempt_current=row.attempt_current,
             mode=row.mode,
             agent_id=row.agent_id,
             workflow_id=row.workflow_id,

@@ -44,6 +44,7 @@ from chat.commands import (
     SetModel,
     SetSystemPrompt,
     SuggestEdit,
+    SwitchAttempt,
     Sync,
     Typing,
     Withdraw,
@@ -80,6 +81,10 @@ GOOD: list[tuple[dict[str, Any], Any]] = [
     (
         {"type": "restore_attempt", "attempt": "r_1"},
         RestoreAttempt(type="restore_attempt", attempt="r_1"),
+    ),
+    (
+        {"type": "switch_attempt", "id": "m_1", "number": 2},
+        SwitchAttempt(type="switch_attempt", id="m_1", number=2),
     ),
     ({"type": "suggest_edit", "id": "m_1", "text": "Ho"}, SuggestEdit(type="suggest_edit", id="m_1", text="Ho")),
     (

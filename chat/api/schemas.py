@@ -201,6 +201,10 @@ class MessageOut(Schema):
     stopped_by_id: int | None
     held: bool = Field(description="Queued, and put on hold by a stop until `send_now` sends it")
     for_agent: bool = Field(description="Whether the agent answers this message of a user: see the session's `replies`")
+    attempt_count: int = Field(
+        description="How many attempts there are at what follows this message; 0 if there is only one"
+    )
+    attempt_current: int = Field(description="Which of them follows it now, from 1; 0 if there is only one")
     usage: TokenUsage | None
     tool: MessageTool | None
     attachments: list[AttachmentOut]

@@ -64,6 +64,9 @@ class AttemptOut(Schema):
 
     id: str
     after: str
+    number: int | None = Field(
+        description="Its number among the attempts that follow that message; null if it has nothing but errors"
+    )
     messages: int
     people: int
     withdrawn_by: str
@@ -145,6 +148,7 @@ def list_attempts(request: ApiRequest, session_id: str) -> HttpResponse:
         {
             "id": each.id,
             "after": each.after,
+            "number": each.number,
             "messages": each.messages,
             "people": each.people,
             "withdrawn_by": each.user.sender if each.user else "",
@@ -165,6 +169,20 @@ def restore_an_attempt(request: ApiRequest, session_id: str, attempt: str, query
     """Restore it in its place. What it replaces becomes an attempt, which the response names."""
     fields = {"attempt": checked_id(attempt, NoSuchAttempt), **query.model_dump()}
     return json_response(request, run_command(request, session_id, "restore_attempt", **fields))
+
+
+@router.post(
+    "/sessions/{session_id}/messages/{message_id}/attempts/{number}",
+    response=Withdrawn,
+    operation_id="switchAttempt",
+    summary="Switch to another attempt",
+)
+def switch_attempt(
+    request: ApiRequest, session_id: str, message_id: str, number: Number, query: Query[Limits]
+) -> HttpResponse:
+    """Let the attempt with this number follow the message. What it replaces stays an attempt and keeps its number."""
+    fields = {"number": number, **query.model_dump()}
+    return json_response(request, run_message_command(request, session_id, message_id, "switch_attempt", **fields))
 
 
 @router.post(

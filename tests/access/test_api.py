@@ -160,6 +160,7 @@ MATRIX = [
     Row("POST", f"{M}/run_tools", editing(422)),
     Row("GET", f"{S}/attempts", editing(200)),
     Row("POST", f"{S}/attempts/{{attempt}}/restore", editing(404)),
+    Row("POST", f"{M}/attempts/{{number}}", editing(404)),
     Row("POST", f"{M}/fork", {**seeing(201), GUEST: 403}, {}),
 ]
 OF_SESSIONS = [row for row in MATRIX if "{session_id}" in row.path]
@@ -214,6 +215,7 @@ def ask(
             "attachment_id": attachment_id,
             "suggestion_id": SUGGESTION,
             "attempt": "v_none",
+            "number": 2,
             "import_id": "unknown",
         }
     )

@@ -58,6 +58,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "retry": {"id": "m_none"},
     "run_tools": {"id": "m_none"},
     "restore_attempt": {"attempt": "v_none"},
+    "switch_attempt": {"id": "m_none", "number": 1},
     "edit": {"id": "m_none", "text": "Hi"},
     "suggest_edit": {"id": "m_none", "text": "Hi"},
     "accept_suggestion": {"id": "e_none"},
@@ -82,6 +83,7 @@ NOT_FOR_GUESTS = ("fork", "set_model", "set_agent", "configure")
 OF_A_MESSAGE = [
     *("answer", "edit_queued", "withdraw", "edit", "remove", "restore", "fork"),
     *("exclude", "include", "exclude_before", "include_before", "suggest_edit"),
+    "switch_attempt",
 ]
 OF_A_SUGGESTION = ["accept_suggestion", "dismiss_suggestion"]
 

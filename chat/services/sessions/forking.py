@@ -54,7 +54,18 @@ READ = (
 )
 # Columns with a value of the copy's own, and columns that are null in it. A message that is removed while it is copied
 # stays in the copy.
-OWN = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "open_suggestions", "attempt")
+OWN = (
+    "id",
+    "session_id",
+    "sequence",
+    "revision",
+    "run_id",
+    "response_id",
+    "open_suggestions",
+    "attempt",
+    "attempt_count",
+    "attempt_current",
+)
 NONE = ("key", "key_digest", "removed_at", "attempt_place")
 
 
@@ -209,7 +220,7 @@ def _copy(copy: Session, copying: Copying, rows: Sequence[ChatMessage]) -> None:
     for place, row in enumerate(rows, len(copying.copies) + 1):
         turn, response = copying.turns[row.turn_id], copying.responses[row.response_id]
         copying.copies[row.pk] = ids.message_id()
-        parameters.append((copying.copies[row.pk], copy.pk, place, place, turn, response, 0, "", row.pk))
+        parameters.append((copying.copies[row.pk], copy.pk, place, place, turn, response, 0, "", 0, 0, row.pk))
     with connection.cursor() as cursor:
         cursor.executemany(statement, parameters)
     _copy_attachments(copy, {row.pk: copying.copies[row.pk] for row in rows})

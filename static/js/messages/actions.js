@@ -96,7 +96,7 @@ async function withdraw(command, asks, atMost = 0) {
 }
 
 /** Sends a command with the number of messages that may be removed; asks again while the actual number is larger. */
-async function agreed(command, asks, atMost) {
+export async function agreed(command, asks, atMost) {
   try {
     return await live.request({ ...command, at_most: atMost });
   } catch (refusal) {
@@ -275,7 +275,11 @@ export function keysOfMessages() {
   const known = ACTIONS.filter(
     ({ key, name }) => key && (canEdit || FOR_ALL.includes(name)) && !(isGuest && name === "fork"),
   );
-  return known.map(({ label, key }) => ({ label: label(), keys: shown(key) }));
+  const switches = [
+    { label: words.attemptBefore, keys: "←" },
+    { label: words.attemptAfter, keys: "→" },
+  ];
+  return [...known.map(({ label, key }) => ({ label: label(), keys: shown(key) })), ...(canEdit ? switches : [])];
 }
 
 /** Runs an action by its name or key, if it is available; returns whether it did. */

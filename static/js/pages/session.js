@@ -5,6 +5,7 @@ import * as opener from "../dialogs/opener.js";
 import * as header from "../header/header.js";
 import * as actions from "../messages/actions.js";
 import { retry } from "../messages/actions.js";
+import * as attempts from "../messages/attempts.js";
 import * as content from "../messages/content.js";
 import { Inbox, showIdleAgain, showThinking } from "../messages/frames.js";
 import { adopt, renew } from "../messages/list.js";
@@ -79,7 +80,7 @@ function tellRole() {
 adopt([...at("messages").children]);
 tellRole();
 adopt([...at("queue").querySelectorAll(".queued[id]")]);
-connectAll(scroll, toolbar, questions);
+connectAll(scroll, toolbar, attempts, questions);
 shell.connect((title) => ask({ type: "rename", title }));
 rail.connect(() => live.state === "connected");
 addEventListener("beforeprint", () => renew(at("messages"), { whole: true }));
