@@ -172,6 +172,13 @@ class Retry(WithdrawingCommand):
 
 
 @command
+class ContinueAnswer(SessionCommand):
+    limit = "turns"
+
+    type: Literal["continue"]
+
+
+@command
 class RunTools(WithdrawingCommand):
     limit = "turns"
 

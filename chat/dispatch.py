@@ -155,6 +155,11 @@ def _retry(user: User, session: Session, command: commands.Retry) -> Json:
     return asdict(control.retry_here(session=session, author=user, message_id=command.id, **limits))
 
 
+@handles(commands.ContinueAnswer)
+def _continue(user: User, session: Session, _command: commands.ContinueAnswer) -> Json:
+    return {"turn_id": control.continue_answer(session=session, author=user)}
+
+
 @handles(commands.RunTools)
 def _run_tools(user: User, session: Session, command: commands.RunTools) -> Json:
     limits: Json = {"at_most": command.at_most, "preview": command.preview}

@@ -18,6 +18,7 @@ from chat.commands import (
     Answer,
     CancelRun,
     Configure,
+    ContinueAnswer,
     DismissSuggestion,
     Edit,
     EditQueued,
@@ -77,6 +78,7 @@ GOOD: list[tuple[dict[str, Any], Any]] = [
         Edit(type="edit", id="m_1", text="Ho", revision=7),
     ),
     ({"type": "send_now"}, SendNow(type="send_now")),
+    ({"type": "continue"}, ContinueAnswer(type="continue")),
     ({"type": "run_tools", "id": "m_1"}, RunTools(type="run_tools", id="m_1")),
     (
         {"type": "restore_attempt", "attempt": "r_1"},

@@ -27,6 +27,10 @@ class Cancellation(Schema):
     stopping: bool = Field(description="Whether a turn was running, which stops now")
 
 
+class Continued(Schema):
+    turn_id: str = Field(description="The turn that goes on")
+
+
 class HeldMessage(Body):
     """Which held message is sent; all of them without an `id`."""
 
@@ -109,6 +113,17 @@ def cancel_turn(request: ApiRequest, session_id: str) -> HttpResponse:
 def send_now(request: ApiRequest, session_id: str, body: HeldMessage) -> HttpResponse:
     """Send a queued message that a stop has held, or all of them without an `id`: they begin a turn of their own."""
     return json_response(request, run_command(request, session_id, "send_now", **body.model_dump()))
+
+
+@router.post(
+    "/sessions/{session_id}/continue",
+    response=Continued,
+    operation_id="continueAnswer",
+    summary="Continue a cut answer",
+)
+def continue_answer(request: ApiRequest, session_id: str) -> HttpResponse:
+    """Let the agent go on where a stop, an error, a restart or the output limit has cut off its last answer."""
+    return json_response(request, run_command(request, session_id, "continue"))
 
 
 @router.post(

@@ -158,6 +158,7 @@ MATRIX = [
     Row("POST", f"{M}/withdraw", editing(409)),
     Row("POST", f"{M}/retry", editing(422)),
     Row("POST", f"{M}/run_tools", editing(422)),
+    Row("POST", f"{S}/continue", editing(422)),
     Row("GET", f"{S}/attempts", editing(200)),
     Row("POST", f"{S}/attempts/{{attempt}}/restore", editing(404)),
     Row("POST", f"{M}/attempts/{{number}}", editing(404)),

@@ -57,6 +57,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "cancel": {},
     "retry": {"id": "m_none"},
     "run_tools": {"id": "m_none"},
+    "continue": {},
     "restore_attempt": {"attempt": "v_none"},
     "switch_attempt": {"id": "m_none", "number": 1},
     "edit": {"id": "m_none", "text": "Hi"},
@@ -176,9 +177,14 @@ async def test_commands_are_for_editors(node: TestNode, people: People, actor: s
         missing = dict.fromkeys(OF_A_MESSAGE, "no_such_message")
         missing |= dict.fromkeys(OF_A_SUGGESTION, "no_such_suggestion")
         missing |= dict.fromkeys(NOT_FOR_GUESTS if actor == GUEST else (), "forbidden")
-        at_rest_only = dict.fromkeys(("retry", "run_tools", "restore_attempt"), "")
+        at_rest_only = dict.fromkeys(("retry", "continue", "run_tools", "restore_attempt"), "")
         assert {**codes, **at_rest_only} == {**dict.fromkeys(COMMANDS, "ack"), **missing, **at_rest_only}
-        assert {codes[kind] for kind in at_rest_only} <= {"busy", "no_such_message", "no_such_attempt"}
+        assert {codes[kind] for kind in at_rest_only} <= {
+            "busy",
+            "no_such_message",
+            "no_such_attempt",
+            "nothing_to_continue",
+        }
     await node.idle(people.session)
 
 

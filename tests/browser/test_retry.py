@@ -269,3 +269,35 @@ async def test_versions_of_an_answer_for_everyone(ana: Person, model: WireServer
     await ana.page.set_viewport_size(WINDOW)
     ana.complain()
     bo.complain()
+
+
+async def test_cut_answer_is_continued(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-12: "Continue" under a stopped answer and at an error that cut one off, and as a command; for all to see."""
+    bo = await invited(ana, browser, "Bo")
+    model.script(reply("One, ", gate=asyncio.Event()))
+    await ana.say("Count")
+    await expect(bo.answers.first).to_contain_text("One,")
+    await ana.stop.click()
+    await bo.sees_state("idle")
+    cut = openai.sse(openai.role(), *openai.text("two, "), openai.finish("length"))
+    model.script(Reply(cut))
+    await button(bo, "Continue").click()
+    await expect(ana.page.locator(".note")).to_have_text("Bo let the agent continue.")
+    problem = ana.page.locator("article.error")
+    await expect(problem).to_contain_text("output limit")
+    await ana.sees_state("idle")
+    assert await violations(ana.page) == []
+    model.script(Reply(openai.sse(openai.role(), *openai.text("thr"))))
+    await problem.get_by_role("button", name="Continue").click()
+    await expect(bo.answers).to_have_text(texts("One", "two", "thr"))
+    await ana.sees_state("idle")
+    model.script(reply("ee."))
+    await ana.say("/continue")
+    await expect(bo.answers).to_have_text(texts("One", "two", "thr", "ee."))
+    assert "Continue exactly where it ended" in str(model.requests[-1].body["messages"][-1])
+    await bo.sees_state("idle")
+    before = await ana.transcript()
+    await ana.page.reload()
+    assert await ana.transcript() == before
+    ana.complain()
+    bo.complain()

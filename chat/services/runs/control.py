@@ -1,10 +1,11 @@
-"""Stop a run, retry an answer, or run its tools again."""
+"""Stop a run, retry an answer, continue it, or run its tools again."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -15,10 +16,15 @@ from chat import ids
 from chat.errors import Busy, NoSuchMessage, ServiceError
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, User
 from chat.runs import lease
+from chat.runs.notes import continue_note
 from chat.services.messages.editing import CONTENT_TYPES, same_response
+from chat.services.messages.senders import sender_in
 from chat.services.runs.attempts import Withdrawal, measure, withdraw
 from chat.services.runs.turns import hold_queued, resume_turn
 from chat.services.transaction import SessionTransaction
+
+# What can follow the last word of a turn that was cut off.
+ENDS = (MessageType.TURN_DONE, MessageType.ERROR)
 
 
 @transaction.atomic
@@ -94,6 +100,33 @@ def run_tools(
         tx.insert("message_updated", _copy_for_rerun(each))
     tx.save()
     return done
+
+
+@transaction.atomic
+def continue_answer(*, session: Session, author: User) -> str:
+    """Let the agent go on where the last turn was cut off: by a stop, an error, a restart or the output limit (RUN-12).
+
+    Nothing but the end of the turn is withdrawn, with its errors. A text that was cut off gets a note that tells the
+    model to go on from there. Return the id of the turn. Raises ServiceError if the agent is running, the session is
+    archived, or there is nothing to continue: the answer is complete, or users have written since.
+    """
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    if tx.run.state != RunState.IDLE:
+        raise Busy
+    ending = list(takewhile(lambda row: row.type in ENDS, _live(session.pk).reverse().iterator()))[::-1]
+    before = _live(session.pk).filter(sequence__lt=ending[0].sequence) if ending else _live(session.pk)
+    last = before.last()
+    if last is None or not can_continue(last) or not has_context(last):
+        raise ServiceError("nothing_to_continue", _("There is no unfinished answer to continue."))
+    if ending:
+        withdraw(tx, ending, author, measure(ending, author), None)
+    resume_turn(tx, last.turn_id, author)
+    if last.type == MessageType.TEXT and last.role == MessageRole.ASSISTANT:
+        note = continue_note(sender_in(tx.session, author))
+        tx.insert("message_updated", ChatMessage(turn_id=last.turn_id, mode=tx.session.mode, **note))
+    tx.save()
+    return last.turn_id
 
 
 def can_continue(last: ChatMessage) -> bool:
