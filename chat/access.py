@@ -200,6 +200,11 @@ def roles(pairs: Iterable[tuple[int, str]]) -> dict[tuple[int, str], SessionRole
     return {pair: role for pair, role in found.items() if pair in pairs}
 
 
+def writers_in(session_id: str) -> int:
+    """Return how many people can write in a session."""
+    return 1 + _shares().filter(session=session_id, role=SessionRole.EDITOR).distinct().count()
+
+
 def people_in(session_ids: Iterable[str]) -> set[int]:
     """Return the ids of all users with access to any of these sessions, even if it is deleted, in one query."""
     ids = set(session_ids)

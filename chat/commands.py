@@ -319,7 +319,7 @@ class Configure(SessionCommand):
     tools: Annotated[list[ToolName], Field(max_length=MOST_TOOLS)] | None = None
     max_rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] | None = None
     mode: Literal["chat", "agent", "run"] | None = None
-    replies: Literal["all", "mentions"] | None = None
+    replies: Literal["all", "mentions", "auto"] | None = None
     reasoning_effort: EffortName | None = None
     thinking_budget: Annotated[int, Field(ge=0, le=LARGEST_BUDGET)] | None = None
 

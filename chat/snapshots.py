@@ -252,6 +252,7 @@ class SessionSnapshot:
     agent_title: str = ""
     mode: str = Session.Mode.AGENT.value
     replies: str = Session.Replies.ALL.value
+    replies_auto: bool = False
     reasoning_effort: str = ""
     thinking_budget: int | None = None
 
@@ -277,6 +278,7 @@ class SessionSnapshot:
             agent_title=agent_title,
             mode=session.mode,
             replies=session.replies,
+            replies_auto=session.replies_auto,
             reasoning_effort=reasoning.effort,
             thinking_budget=reasoning.budget,
         )

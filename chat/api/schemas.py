@@ -60,6 +60,9 @@ class SessionState(Schema):
     status: SessionStatus
     mode: Mode = Field(description=MODE)
     replies: Replies = Field(description=REPLIES)
+    replies_auto: bool = Field(
+        description="Whether `replies` follows the number of people who can write: `all` for one, else `mentions`"
+    )
     agent: str
     agent_title: str = Field(description="The agent's display name; empty where only one agent is configured")
     provider: str

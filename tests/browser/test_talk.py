@@ -45,3 +45,25 @@ async def test_people_talk_until_they_ask_the_agent(ana: Person, model: WireServ
     await expect(ana.answers).to_have_count(2)
     ana.complain()
     bo.complain()
+
+
+async def test_agent_waits_for_a_mention_when_others_come(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-17: the number of people decides until a user does; each page says so, with the way back."""
+    model.script(reply("Hello."))
+    await ana.say("Hello")
+    await expect(ana.answers).to_have_count(1)
+    bo = await invited(ana, browser, "Bo", automatic=True)
+    toast = ana.page.locator("#toasts .toast").last
+    await expect(toast).to_contain_text("Several people are here now: the agent answers when it is mentioned")
+    for person in (ana, bo):
+        await expect(person.page.get_by_role("button", name="Only @agent")).to_be_visible()
+    await bo.say("Between us")
+    await expect(ana.messages).to_have_count(3)
+    await toast.get_by_role("button", name="Answer every message").click()
+    for person in (ana, bo):
+        await expect(person.page.get_by_role("button", name="Only @agent")).to_be_hidden()
+    model.script(reply("For all."))
+    await bo.say("And now?")
+    await expect(ana.answers).to_have_count(2)
+    ana.complain()
+    bo.complain()

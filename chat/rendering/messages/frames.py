@@ -102,6 +102,7 @@ def session_frame(session: SessionSnapshot, revision: int | None) -> Json:
         "status": session.agent_status,
         "archived": archived,
         "replies": session.replies,
+        "automatic": session.replies_auto,
         "parts": parts,
     }
 

@@ -35,7 +35,7 @@ from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_characters, validate_message
 from chat.services.optimistic_lock import require_current
 from chat.services.runs.turns import deliver, open_turn, resume_waiting
-from chat.services.sessions import titles, user_state
+from chat.services.sessions import replies, titles, user_state
 from chat.services.transaction import SessionTransaction, save_revision
 
 
@@ -74,6 +74,7 @@ def send_message(
         return repeated
     tx.require_active()
     require_disk_for(text)
+    replies.follow_people(tx)
     for_agent = is_for_agent(tx.session, text)
     if for_agent:
         require_turn(author, starts=tx.run.state == RunState.IDLE)

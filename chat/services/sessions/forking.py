@@ -38,7 +38,17 @@ from chat.services.transaction import SessionTransaction, notify_session_lists
 
 BATCH = 500
 # Columns that a fork takes over from its session.
-INHERITED = ("workspace_id", "mode", "replies", "agent", "provider", "model", "system_prompt", "context_window")
+INHERITED = (
+    "workspace_id",
+    "mode",
+    "replies",
+    "replies_auto",
+    "agent",
+    "provider",
+    "model",
+    "system_prompt",
+    "context_window",
+)
 # Columns that the copy needs in Python. The database copies the others.
 READ = (
     "session_id",
@@ -186,6 +196,8 @@ def _end_of_turn(last: ChatMessage) -> QuerySet[ChatMessage]:
 @transaction.atomic
 def _make(session: Session, author: User, message_id: str, copying: Copying, columns: dict[str, Any]) -> Session:
     rows = copying.rows
+    # Only its author can write in it.
+    alone = {"replies": Session.Replies.ALL} if session.replies_auto else {}
     copy = Session.objects.create(
         owner=author,
         title=_forked_title(session.title),
@@ -196,7 +208,7 @@ def _make(session: Session, author: User, message_id: str, copying: Copying, col
         context_used=next((row.input_tokens for row in reversed(rows) if row.input_tokens is not None), None),
         # People approve tool calls in one session: the fork asks again.
         config={name: value for name, value in session.config_values.items() if name != APPROVED},
-        **{name: getattr(session, name) for name in INHERITED},
+        **{name: getattr(session, name) for name in INHERITED} | alone,
         **columns,
     )
     SessionRun.objects.create(session=copy)

@@ -7,6 +7,7 @@ import { offer, on, TOUCH } from "../ui/commands.js";
 import { composing, field, fits, grow, insert, restore, sends, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
+import { toast } from "../ui/toast.js";
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
 import * as drafts from "./drafts.js";
 import { looked, Outbox, remember } from "./drafts.js";
@@ -76,7 +77,15 @@ function tell() {
 const repliesTo = (which) => page.dataset.replies === which;
 const reply = (which) => ask({ type: "configure", replies: which });
 
+/** Shows that the number of people has changed which messages the agent answers, with the way back. */
+function tellReplies({ detail: replies }) {
+  const action = { label: words.replyToAll, run: () => reply("all") };
+  if (replies === "all") toast(words.nowRepliesToAll);
+  else toast(words.nowRepliesToMentions, { action: isGuest ? null : action });
+}
+
 function connectReplies() {
+  page.addEventListener("parley:replies", tellReplies);
   if (isGuest) return;
   on("reply-to-all", () => reply("all"));
   offer({

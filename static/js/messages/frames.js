@@ -47,10 +47,12 @@ export function setPart(name, html) {
   if (name === "agent") showAgent();
 }
 
-function setSession({ parts, status, archived, replies }) {
+function setSession({ parts, status, archived, replies, automatic }) {
   for (const [name, html] of Object.entries(parts)) setPart(name, html);
   setStatus(status);
   page.dataset.archived = archived ? "yes" : "no";
+  if (automatic && page.dataset.replies !== replies)
+    page.dispatchEvent(new CustomEvent("parley:replies", { detail: replies }));
   page.dataset.replies = replies;
 }
 
