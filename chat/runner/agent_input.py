@@ -64,7 +64,8 @@ def load_context_rows(session: Session, *more: str) -> list[ChatMessage]:
 def build_session_agent(session: Session, rows: Sequence[ChatMessage]) -> Agent:
     """Build the agent for the next response. Raises agents.errors.AgentError if the model is not configured."""
     preset = replace(presets.own(session), system_prompt=system_prompt(rows, session.system_prompt))
-    agent = replace(registry().build_agent(preset), sandbox=sandbox(session.pk))
+    unattended = session.mode == Session.Mode.RUN
+    agent = replace(registry().build_agent(preset), sandbox=sandbox(session.pk), unattended=unattended)
     dialects.recall(agent.provider)
     return agent
 

@@ -103,6 +103,7 @@ def session_frame(session: SessionSnapshot, revision: int | None) -> Json:
         "archived": archived,
         "replies": session.replies,
         "automatic": session.replies_auto,
+        "mode": session.mode,
         "parts": parts,
     }
 

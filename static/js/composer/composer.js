@@ -104,6 +104,26 @@ function connectReplies() {
   });
 }
 
+// The mode of the session: with tools, without, or for a run that no one watches (MSG-09).
+
+const setMode = (mode) => ask({ type: "configure", mode });
+
+function connectModes() {
+  if (isGuest) return;
+  const modes = { agent: words.modeAgent, chat: words.modeChat, run: words.modeRun };
+  on("mode-agent", () => setMode("agent"));
+  for (const [mode, label] of Object.entries(modes))
+    offer({
+      id: `mode-${mode}`,
+      label,
+      words: words.modeWords,
+      icon: { agent: "wrench", chat: "message-square", run: "clock" }[mode],
+      slash: `mode-${mode}`,
+      run: () => setMode(mode),
+      can: () => page.dataset.mode !== mode,
+    });
+}
+
 const SLOW = 400; // ms after which an unconfirmed message is shown as being sent
 const form = document.getElementById("composer");
 
@@ -123,6 +143,7 @@ export class Composer {
     connectTyping();
     connectWorking();
     connectReplies();
+    connectModes();
     connectUploads();
     connectDropping();
     connectDictation();

@@ -47,13 +47,14 @@ export function setPart(name, html) {
   if (name === "agent") showAgent();
 }
 
-function setSession({ parts, status, archived, replies, automatic }) {
+function setSession({ parts, status, archived, replies, automatic, mode }) {
   for (const [name, html] of Object.entries(parts)) setPart(name, html);
   setStatus(status);
   page.dataset.archived = archived ? "yes" : "no";
   if (automatic && page.dataset.replies !== replies)
     page.dispatchEvent(new CustomEvent("parley:replies", { detail: replies }));
   page.dataset.replies = replies;
+  page.dataset.mode = mode;
 }
 
 function setWork({ html, status }) {
