@@ -71,7 +71,7 @@ async def test_retry_is_taken_back_while_the_agent_answers(node: TestNode, ana: 
 
 
 async def test_cut_answer_goes_on_from_its_text(node: TestNode, ana: User, bo: User) -> None:
-    """RUN-12: after a stop and at the output limit; the model is told to go on, people who asked it to."""
+    """RUN-12: after a stop and at the output limit; the model gets a note to go on, people see who asked."""
     gate = Gate()
     provider = node.script([["One, ", gate], ["two, ", Stop("max_tokens")], ["three."]])
     session = await node.session(ana)

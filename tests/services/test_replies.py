@@ -41,7 +41,7 @@ def test_people_who_can_write_decide(session: Session, ana: User, bo: User) -> N
 
 
 def test_choice_of_a_user_stays(session: Session, ana: User, bo: User) -> None:
-    """RUN-17: whoever comes and goes; "auto" gives it back to the number of people."""
+    """RUN-17, even when people come and go; "auto" gives it back to the number of people."""
     configure(session=session, author=ana, replies="all")
     sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
     assert replies(session) == ("all", False)
