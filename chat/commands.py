@@ -310,6 +310,24 @@ class SetAgent(SessionCommand):
 
 
 @command
+class AddAgent(SessionCommand):
+    """Add another agent, which answers messages that mention it."""
+
+    for_guests = False
+
+    type: Literal["add_agent"]
+    agent: Annotated[str, Field(max_length=80)]
+
+
+@command
+class RemoveAgent(SessionCommand):
+    for_guests = False
+
+    type: Literal["remove_agent"]
+    agent: Annotated[str, Field(max_length=80)]
+
+
+@command
 class Configure(SessionCommand):
     """Fields that are left out keep their values; an empty effort and a budget of 0 leave it to the model."""
 

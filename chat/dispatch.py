@@ -24,7 +24,7 @@ from chat.queries.attachments import described
 from chat.services.idempotency import create_once
 from chat.services.messages import context_inclusion, editing, sending, suggestions
 from chat.services.runs import answering, attempts, control
-from chat.services.sessions import forking, lifecycle, user_state
+from chat.services.sessions import agents, forking, lifecycle, user_state
 from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.transaction import SessionTransaction
 
@@ -268,6 +268,18 @@ def _set_model(user: User, session: Session, command: commands.SetModel) -> Json
 @handles(commands.SetAgent)
 def _set_agent(user: User, session: Session, command: commands.SetAgent) -> Json:
     lifecycle.set_agent(session=session, author=user, agent=command.agent)
+    return {}
+
+
+@handles(commands.AddAgent)
+def _add_agent(user: User, session: Session, command: commands.AddAgent) -> Json:
+    agents.add_agent(session=session, author=user, agent=command.agent)
+    return {}
+
+
+@handles(commands.RemoveAgent)
+def _remove_agent(user: User, session: Session, command: commands.RemoveAgent) -> Json:
+    agents.remove_agent(session=session, author=user, agent=command.agent)
     return {}
 
 

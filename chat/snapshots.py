@@ -231,6 +231,7 @@ def _tool(row: ChatMessage) -> ToolSnapshot:
 class SessionSnapshot:
     """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03).
 
+    `agents` are all of its agents, its own first, if there are several: names, titles, providers and models.
     `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `reasoning_effort` and
     `thinking_budget` are the session's choice as far as its model offers one; "" and None leave it to the model.
     """
@@ -253,12 +254,19 @@ class SessionSnapshot:
     mode: str = Session.Mode.AGENT.value
     replies: str = Session.Replies.ALL.value
     replies_auto: bool = False
+    agents: tuple[Json, ...] = ()
     reasoning_effort: str = ""
     thinking_budget: int | None = None
 
     @classmethod
     def from_row(
-        cls, session: Session, agent_status: str, tool_name: str, agent_title: str, reasoning: Reasoning
+        cls,
+        session: Session,
+        agent_status: str,
+        tool_name: str,
+        agent_title: str,
+        reasoning: Reasoning,
+        agents: tuple[Json, ...] = (),
     ) -> SessionSnapshot:
         return cls(
             id=session.id,
@@ -279,6 +287,7 @@ class SessionSnapshot:
             mode=session.mode,
             replies=session.replies,
             replies_auto=session.replies_auto,
+            agents=agents,
             reasoning_effort=reasoning.effort,
             thinking_budget=reasoning.budget,
         )

@@ -52,6 +52,15 @@ class SessionConfig(Schema):
     thinking_budget: int | None = Field(description="In tokens; null: the model decides")
 
 
+class SessionAgent(Schema):
+    """An agent of a session: `name` addresses it after an @."""
+
+    name: str
+    title: str
+    provider: str
+    model: str
+
+
 class SessionState(Schema):
     """The present state of a session, as events send it."""
 
@@ -60,6 +69,7 @@ class SessionState(Schema):
     status: SessionStatus
     mode: Mode = Field(description=MODE)
     replies: Replies = Field(description=REPLIES)
+    agents: list[SessionAgent] = Field(description="All agents, the session's own first; empty if there is one only")
     replies_auto: bool = Field(
         description="Whether `replies` follows the number of people who can write: `all` for one, else `mentions`"
     )

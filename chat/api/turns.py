@@ -15,9 +15,10 @@ from chat.api.auth import ApiRequest
 from chat.api.commands import checked_id, run_command, run_message_command
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
-from chat.api.schemas import SESSION_ID
+from chat.api.schemas import SESSION_ID, SessionAgent
 from chat.commands import Number
 from chat.models import SessionRole
+from chat.queries import cast, presets
 from chat.services.runs.attempts import NoSuchAttempt, attempts_of
 
 router = Router(tags=["Turns"])
@@ -25,6 +26,10 @@ router = Router(tags=["Turns"])
 
 class Cancellation(Schema):
     stopping: bool = Field(description="Whether a turn was running, which stops now")
+
+
+class AgentsOfSession(Schema):
+    agents: list[SessionAgent]
 
 
 class Continued(Schema):
@@ -113,6 +118,44 @@ def cancel_turn(request: ApiRequest, session_id: str) -> HttpResponse:
 def send_now(request: ApiRequest, session_id: str, body: HeldMessage) -> HttpResponse:
     """Send a queued message that a stop has held, or all of them without an `id`: they begin a turn of their own."""
     return json_response(request, run_command(request, session_id, "send_now", **body.model_dump()))
+
+
+@router.get(
+    "/sessions/{session_id}/agents",
+    response=AgentsOfSession,
+    operation_id="listSessionAgents",
+    summary="List a session's agents",
+)
+def list_session_agents(request: ApiRequest, session_id: str) -> HttpResponse:
+    """The session's own agent first, then those that answer when a message mentions them."""
+    session, _role = session_for(request.user, session_id)
+    own = presets.own(session)
+    alone = [cast.Member(session.agent, own.title, session.provider, session.model)]
+    return json_response(request, {"agents": [each.to_json() for each in cast.members(session) or alone]})
+
+
+@router.put(
+    "/sessions/{session_id}/agents/{name}",
+    response={204: None},
+    operation_id="addSessionAgent",
+    summary="Add an agent to a session",
+)
+def add_session_agent(request: ApiRequest, session_id: str, name: str) -> HttpResponse:
+    """It gets a copy of the agent's model, prompt and tools, and answers messages that mention it."""
+    run_command(request, session_id, "add_agent", agent=name)
+    return no_content()
+
+
+@router.delete(
+    "/sessions/{session_id}/agents/{name}",
+    response={204: None},
+    operation_id="removeSessionAgent",
+    summary="Remove an agent from a session",
+)
+def remove_session_agent(request: ApiRequest, session_id: str, name: str) -> HttpResponse:
+    """Its messages stay. The session's own agent cannot be removed, only changed."""
+    run_command(request, session_id, "remove_agent", agent=name)
+    return no_content()
 
 
 @router.post(

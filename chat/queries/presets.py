@@ -49,13 +49,40 @@ def offered(name: str) -> AgentPreset | None:
     return next((each for each in known if each.name == name), None) if name else known[0]
 
 
-def own(session: Session) -> AgentPreset:
+def others(session: Session) -> list[Json]:
+    """Return the copies of the other agents that a session keeps, of removed ones, too (`chat/queries/cast.py`)."""
+    found = session.config_values.get("agents")
+    entries = found if isinstance(found, list) else []
+    return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
+
+
+def without_approvals(config: Json) -> Json:
+    """Return a session's configuration without what people have approved in it."""
+    kept = {name: value for name, value in config.items() if name != APPROVED}
+    if isinstance(kept.get("agents"), list):
+        entries = [entry for entry in kept["agents"] if isinstance(entry, dict)]
+        kept["agents"] = [{name: each[name] for name in each if name != APPROVED} for each in entries]
+    return kept
+
+
+def own(session: Session, agent: str = "") -> AgentPreset:
     """What the session itself keeps of its agent, as it is now; opening prompts too.
 
     A session in `chat` mode has no tools (MSG-09). No query, unless it began before copies were kept: then its preset
-    of today fills in, or the default one.
+    of today fills in, or the default one. `agent` names another one of the session's.
     """
     config = session.config_values
+    for entry in others(session):
+        if agent == entry["name"] != session.agent and (copied := _copied(agent, entry)) is not None:
+            return replace(
+                copied,
+                provider=str(entry.get("provider", "")),
+                model=str(entry.get("model", "")),
+                system_prompt=str(entry.get("system_prompt", "")),
+                tools=() if session.mode == Session.Mode.CHAT else copied.tools,
+                is_imported=bool(config.get(IMPORTED)),
+                rules=replace(copied.rules, approved=valid_rules(entry.get(APPROVED))),
+            )
     begun = kept(session)
     return replace(
         begun,

@@ -159,6 +159,9 @@ MATRIX = [
     Row("POST", f"{M}/withdraw", editing(409)),
     Row("POST", f"{M}/retry", editing(422)),
     Row("POST", f"{M}/run_tools", editing(422)),
+    Row("GET", f"{S}/agents", seeing(200)),
+    Row("PUT", f"{S}/agents/{{name}}", {**editing(204), GUEST: 403}),
+    Row("DELETE", f"{S}/agents/{{name}}", {**editing(422), GUEST: 403}),
     Row("POST", f"{S}/continue", editing(422)),
     Row("GET", f"{S}/attempts", editing(200)),
     Row("POST", f"{S}/attempts/{{attempt}}/restore", editing(404)),
@@ -218,6 +221,7 @@ def ask(
             "suggestion_id": SUGGESTION,
             "attempt": "v_none",
             "number": 2,
+            "name": "agent",
             "import_id": "unknown",
         }
     )

@@ -73,6 +73,8 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "fork": {"id": "m_none"},
     "set_model": {"provider": "scripted", "model": "two"},
     "set_agent": {"agent": "agent"},
+    "add_agent": {"agent": "agent"},
+    "remove_agent": {"agent": "agent"},
     "configure": {"mode": "chat", "tools": [], "max_rounds": 1, "reasoning_effort": ""},
     "rename": {"title": "New"},
     "set_system_prompt": {"system_prompt": "New"},
@@ -80,7 +82,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "draft": {"text": "Hm"},
 }
 FOR_VIEWERS = {"read", "fork"}
-NOT_FOR_GUESTS = ("fork", "set_model", "set_agent", "configure")
+NOT_FOR_GUESTS = ("fork", "set_model", "set_agent", "add_agent", "remove_agent", "configure")
 OF_A_MESSAGE = [
     *("answer", "edit_queued", "withdraw", "edit", "remove", "restore", "fork"),
     *("exclude", "include", "exclude_before", "include_before", "suggest_edit"),
@@ -175,6 +177,7 @@ async def test_commands_are_for_editors(node: TestNode, people: People, actor: s
         assert await node.do(lambda: Session.objects.get().revision) == 0
     else:
         missing = dict.fromkeys(OF_A_MESSAGE, "no_such_message")
+        missing["remove_agent"] = "no_such_agent"
         missing |= dict.fromkeys(OF_A_SUGGESTION, "no_such_suggestion")
         missing |= dict.fromkeys(NOT_FOR_GUESTS if actor == GUEST else (), "forbidden")
         at_rest_only = dict.fromkeys(("retry", "continue", "run_tools", "restore_attempt"), "")

@@ -15,12 +15,13 @@ from django.utils.translation import gettext as _
 from chat import ids
 from chat.errors import Busy, NoSuchMessage, ServiceError
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, User
+from chat.queries.cast import agents_from
 from chat.runs import lease
 from chat.runs.notes import continue_note
 from chat.services.messages.editing import CONTENT_TYPES, same_response
 from chat.services.messages.senders import sender_in
 from chat.services.runs.attempts import Withdrawal, measure, withdraw
-from chat.services.runs.turns import hold_queued, resume_turn
+from chat.services.runs.turns import address_again, hold_queued, resume_turn
 from chat.services.transaction import SessionTransaction
 
 # What can follow the last word of a turn that was cut off.
@@ -133,6 +134,8 @@ def can_continue(last: ChatMessage) -> bool:
     """Return whether a run can continue after this row, because the model has not answered it."""
     if not last.turn_id:
         return False
+    if last.type == MessageType.TURN_START:
+        return bool(agents_from(last))
     if last.type == MessageType.TEXT:
         unanswered = last.role in (MessageRole.USER, MessageRole.SYSTEM)
         return unanswered or last.status == MessageStatus.INTERRUPTED
@@ -141,7 +144,9 @@ def can_continue(last: ChatMessage) -> bool:
 
 def has_context(last: ChatMessage) -> bool:
     """Return whether the context has a row of this row's turn up to it. Excluded rows need no answer (MSG-09)."""
-    turn = _live(last.session_id).filter(turn_id=last.turn_id, sequence__lte=last.sequence or 0)
+    turn = _live(last.session_id).filter(sequence__lte=last.sequence or 0)
+    if last.type != MessageType.TURN_START:  # a turn that follows that of another agent has no messages of its own
+        turn = turn.filter(turn_id=last.turn_id)
     return turn.filter(include_in_context=True, type__in=CONTENT_TYPES).exists()
 
 
@@ -175,6 +180,8 @@ def _withdraw_and_resume(
     if preview:
         return withdrawal
     done = withdraw(tx, rows, author, withdrawal, at_most)
+    if last.type == MessageType.TEXT and last.role == MessageRole.USER:
+        address_again(tx, last.turn_id)
     resume_turn(tx, last.turn_id, author)
     tx.save()
     return done

@@ -18,7 +18,6 @@ from chat.errors import Busy, NoSuchMessage, NoSuchSession, ServiceError
 from chat.limits.quotas import require_disk
 from chat.limits.rates import limited
 from chat.models import (
-    APPROVED,
     UNFINISHED,
     Attachment,
     ChatMessage,
@@ -28,6 +27,7 @@ from chat.models import (
     SessionRun,
     User,
 )
+from chat.queries import presets
 from chat.services.batches import Pacer, batches
 from chat.services.deletion import sessions
 from chat.services.messages.validation import validate_message
@@ -207,7 +207,7 @@ def _make(session: Session, author: User, message_id: str, copying: Copying, col
         total_tokens=sum((row.input_tokens or 0) + (row.output_tokens or 0) for row in rows),
         context_used=next((row.input_tokens for row in reversed(rows) if row.input_tokens is not None), None),
         # People approve tool calls in one session: the fork asks again.
-        config={name: value for name, value in session.config_values.items() if name != APPROVED},
+        config=presets.without_approvals(session.config_values),
         **{name: getattr(session, name) for name in INHERITED} | alone,
         **columns,
     )

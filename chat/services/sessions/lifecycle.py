@@ -20,6 +20,7 @@ from chat.services.messages.sending import send_message
 from chat.services.messages.validation import validate_characters
 from chat.services.people.workspaces import current_workspace
 from chat.services.sessions import titles
+from chat.services.sessions.agents import NoSuchAgent
 from chat.services.sessions.fields import change, change_config
 from chat.services.sessions.replies import AUTOMATIC
 from chat.services.sessions.replies import chosen as chosen_replies
@@ -112,7 +113,7 @@ def begin_session(
     or tool that is not offered, or a text that cannot be sent.
     """
     if agent and presets.offered(agent) is None:
-        raise _no_such_agent(agent)
+        raise NoSuchAgent(agent)
     if model and not registry().offers(provider, model):
         raise _no_such_model(provider, model)
     session = create_session(
@@ -181,7 +182,7 @@ def set_agent(*, session: Session, author: User, agent: str) -> None:
     """
     chosen = presets.offered(agent) if agent else None
     if chosen is None:
-        raise _no_such_agent(agent)
+        raise NoSuchAgent(agent)
     tx = SessionTransaction.lock(session.pk)
     kept = {name: value for name, value in tx.session.config_values.items() if name != APPROVED}
     config = {**kept, **presets.copy_of(chosen)}
@@ -265,7 +266,3 @@ def _of_model(provider: str, model: str) -> dict[str, object]:
 def _no_such_model(provider: str, model: str) -> ServiceError:
     message = _("The model “%(model)s” of “%(provider)s” isn’t configured here.")
     return ServiceError("no_such_model", message % {"model": model, "provider": provider})
-
-
-def _no_such_agent(agent: str) -> ServiceError:
-    return ServiceError("no_such_agent", _("The agent “%(agent)s” isn’t configured here.") % {"agent": agent})
