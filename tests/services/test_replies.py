@@ -66,4 +66,5 @@ def test_sessions_of_before_and_forks(ana: User, bo: User) -> None:
     configure(session=made, author=ana, replies="auto")
     rows = fill(made, START, HI, ANSWER, DONE)
     assert replies(made) == ("mentions", True)
+    made.refresh_from_db()
     assert replies(fork(session=made, author=bo, message_id=rows[2].pk)) == ("all", True)
