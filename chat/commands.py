@@ -301,30 +301,27 @@ class SetModel(SessionCommand):
     model: Annotated[str, Field(max_length=200)]
 
 
-@command
-class SetAgent(SessionCommand):
+class AgentCommand(SessionCommand):
     for_guests = False
 
-    type: Literal["set_agent"]
     agent: Annotated[str, Field(max_length=80)]
 
 
 @command
-class AddAgent(SessionCommand):
+class SetAgent(AgentCommand):
+    type: Literal["set_agent"]
+
+
+@command
+class AddAgent(AgentCommand):
     """Add another agent, which answers messages that mention it."""
 
-    for_guests = False
-
     type: Literal["add_agent"]
-    agent: Annotated[str, Field(max_length=80)]
 
 
 @command
-class RemoveAgent(SessionCommand):
-    for_guests = False
-
+class RemoveAgent(AgentCommand):
     type: Literal["remove_agent"]
-    agent: Annotated[str, Field(max_length=80)]
 
 
 @command
