@@ -297,7 +297,7 @@ class SessionSnapshot:
         return context_percent(self.context_used, self.context_window)
 
     def to_json(self) -> Json:
-        return {**asdict(self), "context_percent": self.context_percent}
+        return {**asdict(self), "agents": list(self.agents), "context_percent": self.context_percent}
 
 
 def context_percent(used: int | None, window: int | None) -> float | None:

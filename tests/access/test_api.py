@@ -221,7 +221,7 @@ def ask(
             "suggestion_id": SUGGESTION,
             "attempt": "v_none",
             "number": 2,
-            "name": "agent",
+            "name": "assistant",
             "import_id": "unknown",
         }
     )

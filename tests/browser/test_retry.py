@@ -13,7 +13,7 @@ from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
 from tests.browser.test_messages import choose, talk
 from tests.wire import openai
-from tests.wire.script import Reply
+from tests.wire.script import Cut, Reply
 from tests.wire.server import WireServer
 
 TOOLS = (*openai.tool_call(0, "call_1", "calculator", '{"expression": "6*7"}'), openai.finish("tool_calls"))
@@ -286,7 +286,7 @@ async def test_cut_answer_is_continued(ana: Person, model: WireServer, browser: 
     await expect(problem).to_contain_text("output limit")
     await ana.sees_state("idle")
     assert await violations(ana.page) == []
-    model.script(Reply(openai.sse(openai.role(), *openai.text("thr"))))
+    model.script(Reply([*openai.sse(openai.role(), *openai.text("thr"), done=False), Cut()]))
     await problem.get_by_role("button", name="Continue").click()
     await expect(bo.answers).to_have_text(texts("One", "two", "thr"))
     await expect(bo.page.locator("article.error")).to_be_visible()

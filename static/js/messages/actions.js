@@ -68,7 +68,7 @@ function isCut() {
   const end = document.getElementById("messages").lastElementChild;
   const text = lastMessage(":not(.error)");
   const isLast = end === text || end?.matches(".error, .marker");
-  return isLast && (end.matches(".marker[data-status=interrupted]") || text?.matches("[data-status=interrupted]"));
+  return isLast && (end?.matches(".marker[data-status=interrupted]") || text?.matches("[data-status=interrupted]"));
 }
 
 function connectGoingOn() {
