@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agents.loop import Agent
+from agents.mcp.config import AddedServer
 from agents.messages import Message
+from agents.registry import AgentPreset
 from chat.agents_setup import registry, sandbox
 from chat.models import ApprovalRule, ChatMessage, Session
 from chat.projections.context import CONTEXT_FIELDS, context, system_prompt
 from chat.projections.requests import named
 from chat.queries import presets
 from chat.queries.attachments import fetch_attachments
+from chat.queries.mcp_servers import with_servers
 from chat.queries.model_requests import last_revision
 from chat.runner.file_parts import load_file_parts
 from chat.runs.changes import RecordRequest
@@ -28,14 +31,15 @@ class AgentInput:
     request: RecordRequest
     # What the agent's list of tools names: servers whose tools are not known yet have none in `agent`.
     tool_names: tuple[str, ...] = ()
+    servers: tuple[AddedServer, ...] = ()
 
 
 def build_agent_input(session_id: str) -> AgentInput:
     """Read the session and its rows. Raises agents.errors.AgentError if its model is not configured."""
     session = Session.objects.get(pk=session_id)
     rows = load_context_rows(session)
-    agent = _with_approvals(build_session_agent(session, rows), session)
-    names_of_tools = presets.own(session).tools
+    preset = with_servers(presets.own(session), session)
+    agent = _with_approvals(_built(preset, session, rows), session)
     history = context(rows, load_file_parts(rows, agent.takes))
     names = named(rows, last_revision(session.pk))
     request = RecordRequest(
@@ -47,7 +51,7 @@ def build_agent_input(session_id: str) -> AgentInput:
         shared=names.shared,
         rows=names.rows,
     )
-    return AgentInput(agent, history, request, names_of_tools)
+    return AgentInput(agent, history, request, preset.tools, preset.servers)
 
 
 def load_context_rows(session: Session, *more: str) -> list[ChatMessage]:
@@ -63,7 +67,11 @@ def load_context_rows(session: Session, *more: str) -> list[ChatMessage]:
 
 def build_session_agent(session: Session, rows: Sequence[ChatMessage]) -> Agent:
     """Build the agent for the next response. Raises agents.errors.AgentError if the model is not configured."""
-    preset = replace(presets.own(session), system_prompt=system_prompt(rows, session.system_prompt))
+    return _built(with_servers(presets.own(session), session), session, rows)
+
+
+def _built(preset: AgentPreset, session: Session, rows: Sequence[ChatMessage]) -> Agent:
+    preset = replace(preset, system_prompt=system_prompt(rows, session.system_prompt))
     agent = replace(registry().build_agent(preset), sandbox=sandbox(session.pk))
     dialects.recall(agent.provider)
     return agent

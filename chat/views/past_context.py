@@ -20,6 +20,7 @@ from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure, set_right
 from chat.queries import presets
 from chat.queries.attachments import fetch_attachments
+from chat.queries.mcp_servers import with_servers
 from chat.queries.model_requests import RecordedRequest, past_request
 from chat.rendering.messages.context_blocks import BlockView, Excerpt, LineView, block_view, text_of_row
 from chat.runner.file_parts import FileParts, file_sizes, load_file_parts
@@ -63,7 +64,8 @@ def _then(session: Session, past: RecordedRequest) -> _Then:
     agent = _agent(session, past)
     files = load_file_parts(past.rows, agent.takes, file_sizes) if agent else {}
     system = system_prompt(past.rows, past.system_prompt)
-    tools = of_tools(registry().usable_tools(past.made.tools))
+    now = with_servers(presets.own(session), session)
+    tools = of_tools(registry().usable_tools(past.made.tools, now.servers))
     form = form_of(agent.provider if agent else None, past.made.model)
 
     def sent(messages: Sequence[Message]) -> list[Thinking]:
@@ -100,7 +102,8 @@ def _compared(session: Session, past: RecordedRequest, then: _Then) -> Json:
     fresh = new_rows(before, past.now)
     fetch_attachments(fresh, with_text=True)
     system = system_prompt(before, session.system_prompt)
-    tools = [tool.name for tool in registry().usable_tools(presets.own(session).tools)]
+    now = with_servers(presets.own(session), session)
+    tools = [tool.name for tool in registry().usable_tools(now.tools, now.servers)]
     return {
         "fresh": [_drawn(block, then) for block in blocks(fresh)[:MOST_NEW]],
         "counts": _counts(past, len(fresh)),
