@@ -8,7 +8,6 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -16,14 +15,14 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from chat.access import managed_workspaces
+from chat.access import Permission, workspace_where
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
-from chat.models import McpServer
+from chat.models import McpServer, Workspace
 from chat.queries.mcp_servers import as_added, is_shadowed
 from chat.services.people import mcp_servers as service
 from chat.services.people.mcp_servers import Settings
-from chat.views.requests import SignedInRequest, number, signed_in
+from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
 
 Values = dict[str, Any]
 INPUT = {"class": "input", "autocomplete": "off", "spellcheck": "false"}
@@ -75,7 +74,8 @@ class ServerForm(forms.Form):
         if not self.is_valid():
             field, errors = next(iter(self.errors.items()))
             label = self.fields[field].label if field in self.fields else field
-            raise Invalid(f"{label}: {errors[0]}")
+            sentence = f"{label}: {errors[0]}"
+            raise Invalid(sentence)
         given = dict(self.cleaned_data)
         headers = service.headers_from(given.pop("headers").splitlines())
         tools = [line.strip() for line in given.pop("tools").splitlines() if line.strip()]
@@ -85,54 +85,52 @@ class ServerForm(forms.Form):
 @never_cache
 @require_http_methods(["GET", "POST"])
 @signed_in
-def mcp_servers(request: SignedInRequest) -> HttpResponse:
-    """Show the servers of the workspaces that the user manages, or handle the form named by `part`."""
-    if not managed_workspaces(request.user).exists():
-        raise PermissionDenied
+def mcp_servers(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+    """Show the MCP servers of a workspace, or handle the form named by `part`."""
+    workspace = workspace_where(request.user, Permission.MANAGE_TOOLS, number_or_404(workspace_id))
     if request.method == "GET":
-        return _page(request)
+        return _page(request, workspace)
     part = request.POST.get("part", "")
     try:
-        said = PARTS[part](request) if part in PARTS else ""
+        said = PARTS[part](request, workspace) if part in PARTS else ""
     except ServiceError as refused:
         values = {"refused": {part: refused.message}, "refused_id": _server_id(request)}
-        return _page(request, values, status=422)
+        return _page(request, workspace, values, status=422)
     if isinstance(said, HttpResponse):
         return said
     messages.success(request, said)
-    return redirect("mcp-servers")
+    return redirect("mcp-servers", workspace.pk)
 
 
-def _add(request: SignedInRequest) -> str:
+def _add(request: SignedInRequest, workspace: Workspace) -> str:
     given = ServerForm(request.POST).settings(keeps_headers=False)
-    workspace_id = number(request.POST.get("workspace", "")) or 0
-    server = service.add(author=request.user, workspace_id=workspace_id, given=given)
+    server = service.add(author=request.user, workspace_id=workspace.pk, given=given)
     return _("“%(name)s” added. Test the connection.") % {"name": server.name}
 
 
-def _change(request: SignedInRequest) -> str:
+def _change(request: SignedInRequest, workspace: Workspace) -> str:
     keeps = "forget_headers" not in request.POST
     given = ServerForm(request.POST).settings(keeps_headers=keeps)
     server = service.change(author=request.user, server_id=_server_id(request), given=given)
     return _("“%(name)s” saved.") % {"name": server.name}
 
 
-def _remove(request: SignedInRequest) -> str:
+def _remove(request: SignedInRequest, workspace: Workspace) -> str:
     server = service.remove(author=request.user, server_id=_server_id(request))
     return _("“%(name)s” removed.") % {"name": server.name}
 
 
-def _test(request: SignedInRequest) -> HttpResponse:
+def _test(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     """Connect to a server and show its tools, or what is wrong."""
     from agents.mcp.examine import examine  # takes a second to import, which other pages need not wait for
 
     server = service.managed_server(request.user, _server_id(request))
     spend("mcp_checks", request.user.pk)
     offer = async_to_sync(examine)(as_added(server))
-    return _page(request, {"tested": server.pk, "offer": offer})
+    return _page(request, workspace, {"tested": server.pk, "offer": offer})
 
 
-PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {
+PARTS: dict[str, Callable[[SignedInRequest, Workspace], str | HttpResponse]] = {
     "add": _add,
     "change": _change,
     "remove": _remove,
@@ -144,25 +142,27 @@ def _server_id(request: SignedInRequest) -> int:
     return number(request.POST.get("server", "")) or 0
 
 
-def _page(request: SignedInRequest, more: Values | None = None, status: int = 200) -> HttpResponse:
+def _page(
+    request: SignedInRequest, workspace: Workspace, more: Values | None = None, status: int = 200
+) -> HttpResponse:
     more = more or {}
     refused_part = next(iter(more.get("refused", {})), "")
     values = {
         "styles": ["css/dialog.css", "css/settings.css"],
-        "workspaces": managed_workspaces(request.user).order_by("pk"),
-        "servers": [_shown(request, server, more) for server in service.servers_managed_by(request.user)],
+        "workspace": workspace,
+        "servers": [_shown(request, server, more) for server in service.servers_of(request.user, workspace.pk)],
         "form": ServerForm(request.POST if refused_part == "add" else None, initial=_initial(), auto_id="new-%s"),
-        "chosen_workspace": number(request.POST.get("workspace", "")) or request.user.workspace_id,
         "refused": {},
         **more,
     }
-    return render(request, "settings/mcp_servers.html", values, status=status)
+    return render(request, "workspace/mcp_servers.html", values, status=status)
 
 
 def _shown(request: SignedInRequest, server: McpServer, more: Values) -> Values:
     is_refused = "change" in more.get("refused", {}) and more.get("refused_id") == server.pk
     initial = {
-        **{name: getattr(server, name) for name in ("name", "url", "approval", "time_limit")},
+        **{name: getattr(server, name) for name in ("name", "url", "approval")},
+        "time_limit": f"{server.time_limit:g}",
         **{name: getattr(server, name) for name in ("for_all_agents", "is_enabled")},
         "tools": "\n".join(server.tools or ()),
     }

@@ -18,7 +18,6 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chat.access import managed_workspaces
 from chat.downloads import file_name, passed_on
 from chat.errors import Invalid, ServiceError
 from chat.services.people import accounts, guests
@@ -171,7 +170,6 @@ def _page(request: SignedInRequest, more: Values | None = None, status: int = 20
         "password_help": password_validators_help_text_html(),
         "refused": {},
         "guests": _guests(request),
-        "manages_workspaces": managed_workspaces(request.user).exists(),
         **tokens.values(request),
         **(more or {}),
     }

@@ -11,7 +11,7 @@ from pytest_django.fixtures import Settings as DjangoSettings
 
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
-from chat.errors import NoSuchWorkspace, ServiceError
+from chat.errors import Forbidden, NoSuchWorkspace, ServiceError
 from chat.models import McpServer, Membership, SecurityEvent, Session, User, Workspace
 from chat.queries import presets
 from chat.queries.mcp_servers import as_added, patterns_in, with_servers
@@ -58,7 +58,7 @@ def words(owner: User, workspace: Workspace, **given: Any) -> str:
 def test_owners_and_admins_add_servers(ana: User, workspace: Workspace, role: str) -> None:
     Membership.objects.filter(user=ana, workspace=workspace).update(role=role)
     server = add(ana, workspace)
-    assert list(mcp_servers.servers_managed_by(ana)) == [server]
+    assert list(mcp_servers.servers_of(ana, workspace.pk)) == [server]
     mcp_servers.remove(author=ana, server_id=server.pk)
     kinds = list(SecurityEvent.objects.order_by("pk").values_list("kind", "details__host"))
     assert kinds == [
@@ -67,18 +67,18 @@ def test_owners_and_admins_add_servers(ana: User, workspace: Workspace, role: st
     ]
 
 
-@pytest.mark.parametrize("role", [Membership.Role.MEMBER, Membership.Role.GUEST])
-def test_others_do_not(owner: User, bo: User, workspace: Workspace, role: str) -> None:
+@pytest.mark.parametrize(
+    ("role", "error"), [(Membership.Role.MEMBER, Forbidden), (Membership.Role.GUEST, NoSuchWorkspace)]
+)
+def test_others_do_not(owner: User, bo: User, workspace: Workspace, role: str, error: type[ServiceError]) -> None:
     Membership.objects.filter(user=bo, workspace=workspace).update(role=role)
     server = add(owner, workspace)
-    with pytest.raises(NoSuchWorkspace):
+    with pytest.raises(error):
         add(bo, workspace, name="other")
-    for act in (
-        lambda: mcp_servers.remove(author=bo, server_id=server.pk),
-        lambda: mcp_servers.change(author=bo, server_id=server.pk, given=Settings("x", URL)),
-    ):
-        with pytest.raises(ServiceError, match="no longer exists"):
-            act()
+    with pytest.raises(ServiceError, match="no longer exists"):
+        mcp_servers.remove(author=bo, server_id=server.pk)
+    with pytest.raises(ServiceError, match="no longer exists"):
+        mcp_servers.change(author=bo, server_id=server.pk, given=Settings("x", URL))
 
 
 @pytest.mark.usefixtures("_notes")

@@ -30,10 +30,9 @@ def address() -> Iterator[str]:
         yield address
 
 
-def form(workspace: Workspace, url: str, **more: str) -> dict[str, str]:
+def form(url: str, **more: str) -> dict[str, str]:
     return {
         "part": "add",
-        "workspace": str(workspace.pk),
         "name": "tests",
         "url": url,
         "headers": f"Authorization: {SECRET}",
@@ -50,18 +49,16 @@ def test_a_server_is_added_tested_changed_and_removed(
     page: Client, workspace: Workspace, address: str, settings: Settings
 ) -> None:
     settings.MCP_INTERNAL_HOSTS = ("127.0.0.1",)
-    where = reverse("mcp-servers")
-    assert where in page.get(reverse("settings")).content.decode()
-    assert page.post(where, form(workspace, address)).status_code == 302
+    where = reverse("mcp-servers", args=[workspace.pk])
+    assert where in page.get(reverse("workspace-settings", args=[workspace.pk])).content.decode()
+    assert page.post(where, form(address)).status_code == 302
     server = McpServer.objects.get()
     shown = page.get(where).content.decode()
     assert ("secret headers: Authorization" in " ".join(shown.split()), SECRET in shown) == (True, False)
     tested = page.post(where, {"part": "test", "server": server.pk}).content.decode()
     assert ("<code>add</code>" in tested, "Add two numbers." in tested, "read-only" in tested) == (True, True, True)
 
-    changed = form(
-        workspace, address, part="change", server=str(server.pk), headers="", name="again", tools="add\nfail"
-    )
+    changed = form(address, part="change", server=str(server.pk), headers="", name="again", tools="add\nfail")
     del changed["for_all_agents"]
     assert page.post(where, changed).status_code == 302
     server.refresh_from_db()
@@ -75,22 +72,25 @@ def test_a_server_is_added_tested_changed_and_removed(
 
 
 def test_a_server_that_does_not_answer_says_why(page: Client, workspace: Workspace) -> None:
-    page.post(reverse("mcp-servers"), form(workspace, "https://name.invalid/mcp"))
-    tested = page.post(reverse("mcp-servers"), {"part": "test", "server": McpServer.objects.get().pk})
+    page.post(reverse("mcp-servers", args=[workspace.pk]), form("https://name.invalid/mcp"))
+    tested = page.post(
+        reverse("mcp-servers", args=[workspace.pk]), {"part": "test", "server": McpServer.objects.get().pk}
+    )
     assert (tested.status_code, "Couldn’t connect: " in tested.content.decode()) == (200, True)
 
 
 def test_what_is_refused_stays_in_the_form(page: Client, workspace: Workspace) -> None:
-    refused = page.post(reverse("mcp-servers"), form(workspace, "http://example.com/mcp"))
+    refused = page.post(reverse("mcp-servers", args=[workspace.pk]), form("http://example.com/mcp"))
     text = refused.content.decode()
     assert (refused.status_code, 'value="http://example.com/mcp"' in text) == (422, True)
     assert "Enter a web address that begins with https://" in text
     for nonsense in ({}, {"part": "nothing"}, {"part": "test", "server": "x"}, {"part": "change"}, {"part": "add"}):
-        assert page.post(reverse("mcp-servers"), nonsense).status_code in (302, 422)
+        assert page.post(reverse("mcp-servers", args=[workspace.pk]), nonsense).status_code in (302, 422)
 
 
 def test_members_have_no_such_page(workspace: Workspace, bo: User) -> None:
     client = Client()
     client.force_login(bo)
-    assert client.get(reverse("mcp-servers")).status_code == 403
-    assert reverse("mcp-servers") not in client.get(reverse("settings")).content.decode()
+    assert client.get(reverse("mcp-servers", args=[workspace.pk])).status_code == 403
+    settings_page = reverse("workspace-settings", args=[workspace.pk])
+    assert reverse("mcp-servers", args=[workspace.pk]) not in client.get(settings_page).content.decode()

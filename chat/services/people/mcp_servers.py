@@ -17,9 +17,9 @@ from yarl import URL
 from agents.mcp.config import server_address, server_name
 from agents.toolbox.address_policy import is_allowed
 from agents.toolbox.public_addresses import is_public
-from chat.access import managed_workspaces
+from chat.access import Permission, workspace_where, workspaces_where
 from chat.agents_setup import registry
-from chat.errors import Invalid, NoSuchWorkspace, ServiceError
+from chat.errors import Invalid, ServiceError
 from chat.models import McpServer, User, Workspace
 from chat.queries.mcp_servers import headers_of
 from chat.security.encryption import encrypt
@@ -50,15 +50,16 @@ class Settings:
     is_enabled: bool = True
 
 
-def servers_managed_by(user: User) -> QuerySet[McpServer]:
-    """Return the servers of the workspaces that a user manages, with their workspace."""
-    servers = McpServer.objects.filter(workspace__in=managed_workspaces(user)).select_related("workspace")
-    return servers.order_by("workspace", "name")
+def servers_of(user: User, workspace_id: int) -> QuerySet[McpServer]:
+    """Return the servers of a workspace whose tools the user manages. Raises NoSuchWorkspace, Forbidden."""
+    workspace = workspace_where(user, Permission.MANAGE_TOOLS, workspace_id)
+    return McpServer.objects.filter(workspace=workspace).order_by("name")
 
 
 def managed_server(user: User, server_id: int) -> McpServer:
-    """Fetch a server of a workspace that the user manages. Raises ServiceError."""
-    server = servers_managed_by(user).filter(pk=server_id).first()
+    """Fetch a server of a workspace whose tools the user manages. Raises ServiceError."""
+    managed = workspaces_where(user, Permission.MANAGE_TOOLS)
+    server = McpServer.objects.filter(pk=server_id, workspace__in=managed).first()
     if server is None:
         raise ServiceError("no_such_server", _("This MCP server no longer exists."))
     return server
@@ -66,11 +67,9 @@ def managed_server(user: User, server_id: int) -> McpServer:
 
 @transaction.atomic
 def add(*, author: User, workspace_id: int, given: Settings) -> McpServer:
-    """Add a server to a workspace that the author manages. Raises ServiceError."""
+    """Add a server to a workspace whose tools the author manages. Raises ServiceError."""
+    workspace = workspace_where(author, Permission.MANAGE_TOOLS, workspace_id)
     # The lock makes two simultaneous requests count one after the other.
-    workspace = managed_workspaces(author).filter(pk=workspace_id).first()
-    if workspace is None:
-        raise NoSuchWorkspace
     Workspace.objects.select_for_update().get(pk=workspace.pk)
     if McpServer.objects.filter(workspace=workspace).count() >= MOST_SERVERS:
         raise Invalid(_("A workspace can have up to %(count)d MCP servers.") % {"count": MOST_SERVERS})
