@@ -30,7 +30,7 @@ from chat.queries.steps import MOST_STEPS, page_of_steps
 from chat.services.idempotency import create_once
 from chat.services.sessions.lifecycle import begin_session
 
-# Clients of MCP give a request up after 60 seconds unless they are told otherwise.
+# Clients of MCP give a request up after 60 seconds unless they have another limit.
 DEFAULT_WAIT = 45
 LONGEST_WAIT = 600
 _MARK = re.compile(r"</?mark>")
@@ -261,7 +261,7 @@ def stop(caller: Caller, given: Stop) -> Json:
 
 
 def answered(caller: Caller, pending: Pending, turn: Json) -> Json:
-    """Return what a client is told of a turn: its outcome, the agent's text, and what people are asked."""
+    """Return the result of a turn for a client: its outcome, the agent's text, and what people are asked."""
     messages = [each for each in turn["messages"] if (each["sequence"] or 0) > (turn["sequence"] or 0)]
     said = [each["text"] for each in messages if each["type"] in ("text", "error") and each["role"] != MessageRole.USER]
     questions = [

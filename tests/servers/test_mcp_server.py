@@ -201,7 +201,7 @@ async def test_wrong_arguments_are_explained(running: Running, tokens: Tokens) -
         assert "limit" in await refusal(ana, "list_sessions", limit=1000)
         assert "extra" in await refusal(ana, "list_sessions", extra=1)
         assert "text" in await refusal(ana, "send_message", session=session)
-        assert "no_such_agent" in await refusal(ana, "create_session", agent="nobody")
+        assert "no_such_agent" in await refusal(ana, "create_session", agent="none")
         assert "Session not found" in await refusal(ana, "read_session", session="s_\0")
         with pytest.raises(MCPError, match="Unknown tool"):
             await ana.call_tool("nothing", {})
