@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -60,17 +60,13 @@ class ServerConfig(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class AddedServer:
-    """A server beside those of the configuration file. A change of its settings gives it another `revision`.
-
-    `sign_in` makes what authenticates the requests of a connection, for the HTTP client (OAuth).
-    """
+    """A server beside those of the configuration file. A change of its settings gives it another `revision`."""
 
     id: str
     revision: str
     name: str
     config: ServerConfig
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    sign_in: Callable[[], Any] | None = None
 
     @property
     def key(self) -> tuple[str, str]:

@@ -35,7 +35,7 @@ async def examine(server: AddedServer, seconds: float = SECONDS) -> Offer:
     try:
         async with (
             asyncio.timeout(seconds),
-            http.connect(server.config, server.headers, server.sign_in) as (incoming, outgoing),
+            http.connect(server.config, server.headers) as (incoming, outgoing),
             ClientSession(incoming, outgoing, seconds, client_info=PARLEY) as session,
         ):
             await session.initialize()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -22,9 +22,7 @@ MAX_BYTES = 4_000_000
 
 
 @asynccontextmanager
-async def connect(
-    server: ServerConfig, headers: Mapping[str, str], sign_in: Callable[[], httpx2.Auth] | None = None
-) -> AsyncIterator[Streams]:
+async def connect(server: ServerConfig, headers: Mapping[str, str]) -> AsyncIterator[Streams]:
     """Connect to a server's address. Closes everything at the end."""
     assert server.url is not None  # noqa: S101  # agents.mcp.config.problems
     host = URL(server.url).raw_host or ""
@@ -33,7 +31,6 @@ async def connect(
     client = httpx2.AsyncClient(
         transport=_Checked(policy),
         headers=dict(headers),
-        auth=sign_in() if sign_in else None,
         trust_env=False,
         timeout=None,
     )

@@ -141,7 +141,7 @@ class Servers:
 
         config = server.config
         if server.revision:  # `${NAME}` in its headers is text: it must not read Parley's environment
-            return http.connect(config, server.headers, server.sign_in)
+            return http.connect(config, server.headers)
         if config.url is not None:
             return http.connect(config, resolved(config.headers, self._env))
         sandbox = self._sandbox_of(server.name, config.network) if config.sandbox and self._sandbox_of else None

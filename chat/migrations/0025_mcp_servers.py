@@ -23,8 +23,6 @@ class Migration(migrations.Migration):
                 ('approval', models.CharField(choices=[('unless_read_only', 'unless the server calls the tool read-only'), ('always', 'always'), ('never', 'never')], default='unless_read_only', max_length=20, verbose_name='approval')),
                 ('for_all_agents', models.BooleanField(db_default=True, default=True, verbose_name='for all agents')),
                 ('is_enabled', models.BooleanField(db_default=True, default=True, verbose_name='available')),
-                ('sign_in', models.TextField(blank=True, db_default='', default='')),
-                ('sign_in_flow', models.TextField(blank=True, db_default='', default='')),
                 ('revision', models.PositiveIntegerField(db_default=1, default=1)),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),
                 ('updated_at', models.DateTimeField(auto_now=True, verbose_name='last changed')),

@@ -12,10 +12,8 @@ from chat.models.workspace import Workspace
 class McpServer(models.Model):
     """A web address that speaks MCP. Its name is the first part of its tools' names.
 
-    `secret_headers` is an encrypted JSON object: headers that are sent with each request. `sign_in` is what Parley got
-    from the server's authorization server (OAuth), encrypted; "" without one. `sign_in_flow` is a sign-in that is under
-    way, likewise. `tools` are the server's names of the tools that agents may have; null: all. `revision` changes with
-    what a connection depends on.
+    `secret_headers` is an encrypted JSON object: headers that are sent with each request. `tools` are the server's names
+    of the tools that agents may have; null: all. `revision` changes with what a connection depends on.
     """
 
     class Approval(models.TextChoices):
@@ -36,8 +34,6 @@ class McpServer(models.Model):
     )
     for_all_agents = models.BooleanField(_("for all agents"), default=True, db_default=True)
     is_enabled = models.BooleanField(_("available"), default=True, db_default=True)
-    sign_in = models.TextField(blank=True, default="", db_default="")
-    sign_in_flow = models.TextField(blank=True, default="", db_default="")
     revision = models.PositiveIntegerField(default=1, db_default=1)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     updated_at = models.DateTimeField(_("last changed"), auto_now=True)

@@ -44,7 +44,7 @@ def test_staff_add_change_and_delete_a_server(admin_client: Client, workspace: W
 
 
 def test_what_cannot_work_is_refused(admin_client: Client, workspace: Workspace) -> None:
-    for wrong in ({"url": "https://10.0.0.1/"}, {"headers": "nonsense"}, {"name": "a b"}, {"workspace": "0"}):
+    for wrong in ({"url": "https://10.0.0.1/"}, {"headers": "nonsense"}, {"name": "a b"}, {"time_limit": "0"}):
         refused = admin_client.post(reverse("admin:chat_mcpserver_add"), form(workspace, **wrong))
         assert (refused.status_code, "errorlist" in refused.content.decode()) == (200, True)
     assert not McpServer.objects.exists()

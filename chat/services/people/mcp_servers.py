@@ -103,7 +103,7 @@ def apply(server: McpServer, given: Settings) -> None:
     """Set what a form says, checked. A new address forgets the secrets of the old one. Raises Invalid."""
     name, url = _name(server, given.name), _url(given.url)
     if server.pk and _host(url) != _host(server.url):
-        server.secret_headers = server.sign_in = server.sign_in_flow = ""
+        server.secret_headers = ""
     if given.headers is not None:
         server.secret_headers = encrypt(json.dumps(_headers(given.headers))) if given.headers else ""
     if given.approval not in McpServer.Approval.values:
