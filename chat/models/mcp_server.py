@@ -12,8 +12,8 @@ from chat.models.workspace import Workspace
 class McpServer(models.Model):
     """A web address that speaks MCP. Its name is the first part of its tools' names.
 
-    `secret_headers` is an encrypted JSON object: headers that are sent with each request. `tools` are the server's names
-    of the tools that agents may have; null: all. `revision` changes with what a connection depends on.
+    `secret_headers` is an encrypted JSON object: headers that are sent with each request. `tools` are the server's
+    names of the tools that agents may have; null: all. `revision` changes with what a connection depends on.
     """
 
     class Approval(models.TextChoices):
