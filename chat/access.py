@@ -24,6 +24,7 @@ class Permission(StrEnum):
     SEE_USAGE = "see_usage"
     MANAGE_RULES = "manage_rules"
     MANAGE_AGENTS = "manage_agents"
+    MANAGE_TOOLS = "manage_tools"
     MANAGE_MEMBERS = "manage_members"
 
 

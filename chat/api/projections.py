@@ -30,6 +30,7 @@ from chat.projections.context import context, prompt_row
 from chat.projections.context_view import Block
 from chat.projections.estimate import of_text, of_tools
 from chat.queries import presets
+from chat.queries.mcp_servers import with_servers
 from chat.queries.model_requests import past_request, requests_of
 from chat.queries.usage import ModelUsage, usage_of
 from chat.rendering.text.translation import translate
@@ -237,7 +238,7 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
     is_visible = role.covers(SessionRole.EDITOR)
     rows = [row for row in past.rows if is_visible or past.now[row.pk].removed_at is None]
     files = load_file_parts(rows, agent.takes, read if query.file_data else _reference) if agent else {}
-    tools = registry().usable_tools(model_request.tools)
+    tools = registry().usable_tools(model_request.tools, with_servers(presets.own(session), session).servers)
     # A system message that was removed since replaced the session's prompt: only editors may read it.
     own_prompt = prompt_row(past.rows)
     hides_prompt = own_prompt is not None and own_prompt not in rows

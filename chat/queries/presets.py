@@ -10,6 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from agents.approval import Rules, valid_rules
+from agents.mcp.config import SEPARATOR, server_of
 from agents.messages import Json
 from agents.reasoning import Reasoning
 from agents.registry import AgentPreset, Prompt, opening
@@ -19,7 +20,7 @@ from chat.commands import MOST_ROUNDS
 from chat.errors import Invalid
 from chat.models import APPROVED, IMPORTED, Session
 from chat.models import AgentPreset as PresetRow
-from chat.queries import reasoning
+from chat.queries import mcp_servers, reasoning
 
 MOST_HOSTS = 100
 # The rules for approval that an agent brings with it.
@@ -113,7 +114,7 @@ def configured(session: Session, *, tools: Sequence[str] | None = None, max_roun
     """
     own_copy = kept(session)
     allowed, most = limits()
-    allowed |= set(own_copy.tools)
+    allowed |= set(own_copy.tools) | mcp_servers.patterns_in(session.workspace_id)
     if unknown := [name for name in tools or () if name not in allowed]:
         words = _("Unknown tool “%(tool)s”. Choose from: %(known)s.")
         raise Invalid(words % {"tool": unknown[0], "known": ", ".join(sorted(allowed))})
@@ -166,12 +167,19 @@ def check_model(model: str) -> None:
         raise Invalid(words % {"model": model, "known": known})
 
 
+def tool_names() -> list[str]:
+    """All that the tools of a preset may name: those here, and the MCP servers of any workspace. One query."""
+    return list(dict.fromkeys((*registry().tool_names(), *mcp_servers.all_patterns())))
+
+
 def check_tools(names: Iterable[str]) -> None:
     """Check the names of a preset's tools. Raises Invalid."""
-    unknown = [name for name in names if not registry().may_be_tool(name)]
+    known = tool_names()
+    servers = {name.partition(SEPARATOR)[0] for name in known if SEPARATOR in name}
+    unknown = [name for name in names if not (registry().may_be_tool(name) or server_of(name, servers))]
     if unknown:
         words = _("Unknown tool “%(tool)s”. Choose from: %(known)s.")
-        raise Invalid(words % {"tool": unknown[0], "known": ", ".join(registry().tool_names())})
+        raise Invalid(words % {"tool": unknown[0], "known": ", ".join(known)})
 
 
 def check_reasoning(model: str, effort: str, budget: int | None) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agents.loop import Agent
+from agents.mcp.config import AddedServer
 from agents.messages import Message
+from agents.registry import AgentPreset
 from chat.agents_setup import registry, sandbox
 from chat.models import ApprovalRule, ChatMessage, Session
 from chat.projections.context import CONTEXT_FIELDS, context, system_prompt
@@ -15,6 +17,7 @@ from chat.projections.views import introduced, seen_by
 from chat.queries import cast, presets
 from chat.queries.attachments import fetch_attachments
 from chat.queries.cast import agent_at_work
+from chat.queries.mcp_servers import with_servers
 from chat.queries.model_requests import last_revision
 from chat.runner.file_parts import load_file_parts
 from chat.runs.changes import RecordRequest
@@ -30,6 +33,7 @@ class AgentInput:
     request: RecordRequest
     # What the agent's list of tools names: servers whose tools are not known yet have none in `agent`.
     tool_names: tuple[str, ...] = ()
+    servers: tuple[AddedServer, ...] = ()
 
 
 def build_agent_input(session_id: str) -> AgentInput:
@@ -38,8 +42,8 @@ def build_agent_input(session_id: str) -> AgentInput:
     rows = load_context_rows(session)
     name = agent_at_work(session)
     seen = view_of(session, rows, name)
-    agent = _with_approvals(build_session_agent(session, seen, name), session, name)
-    names_of_tools = presets.own(session, name).tools
+    preset = with_servers(presets.own(session, name), session)
+    agent = _with_approvals(_built(preset, session, seen, name), session, name)
     history = context(seen, load_file_parts(seen, agent.takes))
     names = named(rows, last_revision(session.pk))
     request = RecordRequest(
@@ -51,7 +55,7 @@ def build_agent_input(session_id: str) -> AgentInput:
         shared=names.shared,
         rows=names.rows,
     )
-    return AgentInput(agent, history, request, names_of_tools)
+    return AgentInput(agent, history, request, preset.tools, preset.servers)
 
 
 def load_context_rows(session: Session, *more: str) -> list[ChatMessage]:
@@ -89,7 +93,11 @@ def _named(session: Session) -> tuple[str, str]:
 
 def build_session_agent(session: Session, rows: Sequence[ChatMessage], agent_name: str = "") -> Agent:
     """Build the agent for the next response. Raises agents.errors.AgentError if the model is not configured."""
-    preset = replace(presets.own(session, agent_name), system_prompt=prompt_of(session, rows, agent_name))
+    return _built(with_servers(presets.own(session, agent_name), session), session, rows, agent_name)
+
+
+def _built(preset: AgentPreset, session: Session, rows: Sequence[ChatMessage], name: str) -> Agent:
+    preset = replace(preset, system_prompt=prompt_of(session, rows, name))
     unattended = session.mode == Session.Mode.RUN
     agent = replace(registry().build_agent(preset), sandbox=sandbox(session.pk), unattended=unattended)
     dialects.recall(agent.provider)

@@ -37,7 +37,7 @@ def count_attempts(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor | No
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0024_replies'),
+        ('chat', '0025_mcp_servers'),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ from chat.overrides.sqlite.columns import AddColumn
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0025_attempt_counts'),
+        ('chat', '0026_attempt_counts'),
     ]
 
     operations = [
