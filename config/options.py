@@ -55,6 +55,10 @@ OPTIONS = {
     "SANDBOX_NETWORK": Option(
         "`1` lets [commands](sandbox.md) of agents use the network: the internet, and the services of this machine."
     ),
+    "MCP_INTERNAL_HOSTS": Option(
+        "The hosts with an internal address, or without HTTPS, that [MCP servers of workspaces](mcp.md#in-the-page) "
+        "may have, separated by commas: `tickets.lan, *.example.lan`."
+    ),
     "RUNNER": Option("`embedded`, or `none`: this server leaves the agents to another one on the same database."),
     "SEND_WITHOUT_APPROVAL": Option(
         "`1`: [text from elsewhere](tools.md#text-from-elsewhere) is no reason to ask before a tool sends data out."

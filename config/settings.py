@@ -261,6 +261,8 @@ WORKSPACES = env.str("WORKSPACES", default=str(DATA_DIR / "workspaces"))
 SANDBOX_NETWORK = env.flag("SANDBOX_NETWORK")
 # SEND_WITHOUT_APPROVAL=1: text from elsewhere in a conversation is no reason to ask before a tool sends data out.
 SEND_WITHOUT_APPROVAL = env.flag("SEND_WITHOUT_APPROVAL")
+# MCP_INTERNAL_HOSTS: the hosts with an internal address that MCP servers of workspaces may have.
+MCP_INTERNAL_HOSTS = env.hosts("MCP_INTERNAL_HOSTS")
 # RUNNER: "embedded" runs the agents inside the server process; "none" leaves them to other processes.
 RUNNER = env.choice("RUNNER", "embedded", "none")
 # ANSWER_DAYS: how long an agent waits for an answer of people; 0: for ever.

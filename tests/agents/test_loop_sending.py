@@ -50,7 +50,7 @@ def agent(*replies: Any, **more: Any) -> tuple[Agent, ScriptedProvider]:
     return Agent("helper", "scripted", provider, tools=(read_page, post, run_command), **more), provider
 
 
-async def tools_of(agent: Agent, history: Sequence[Message] = (HELLO,)) -> list[AgentEvent]:
+async def tools_of(agent: Agent, history: Sequence[Message] = (HELLO,)) -> Sequence[AgentEvent]:
     async with aclosing(run(agent, history)) as events:
         kinds = (ToolStarted, ToolWaiting, ToolReturned, TurnFinished)
         return [event async for event in events if isinstance(event, kinds)][-2:]

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 TIDES = {"title": "Tide <b>tables</b>", "url": "https://tides.example/today", "content": "High &amp; low\nwater"}
-MOON = {"title": "", "url": "https://moon.example/", "content": None}
+MOON: dict[str, Any] = {"title": "", "url": "https://moon.example/", "content": None}
 
 
 class Service:

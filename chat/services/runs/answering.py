@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -34,6 +35,8 @@ from chat.models import (
     SessionRun,
     User,
 )
+from chat.queries import cast, presets
+from chat.queries.cast import AGENTS
 from chat.runs import lease
 from chat.runs.sanitize import sanitize_json
 from chat.services.batches import Deadline
@@ -195,15 +198,26 @@ def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, s
     session = tx.session
     sending = [f"{SENDING}{row.tool_name}"] if row.origin and scope != "once" else []
     if added := [*([row.tool_name] if scope == "session" else []), *sending]:
-        stored = session.config_values.get(APPROVED)
-        rules = [rule for rule in stored if isinstance(rule, str)] if isinstance(stored, list) else []
-        change_config(tx, author, SessionRevision.Kind.APPROVAL, **{APPROVED: list(dict.fromkeys([*rules, *added]))})
+        entries = presets.others(session)
+        if any(entry["name"] == row.agent_id != session.agent for entry in entries):
+            named = [_with_rules(each, added) if each["name"] == row.agent_id else each for each in entries]
+            change_config(tx, author, SessionRevision.Kind.APPROVAL, **{AGENTS: named})
+        else:
+            rules = _with_rules(session.config_values, added)[APPROVED]
+            change_config(tx, author, SessionRevision.Kind.APPROVAL, **{APPROVED: rules})
     if scope == "agent":
         if not may(author, Permission.MANAGE_RULES, session.workspace_id):
             raise Forbidden(_("Only owners and admins of the workspace can always allow a tool."))
         ApprovalRule.objects.get_or_create(
             workspace_id=session.workspace_id,
-            agent=session.agent,
+            agent=cast.known(session, [row.agent_id]),
             rule=row.tool_name,
             defaults={"user": author},
         )
+
+
+def _with_rules(config: Json, added: Sequence[str]) -> Json:
+    """Add rules to those by which people have approved the calls of an agent."""
+    stored = config.get(APPROVED)
+    rules = [rule for rule in stored if isinstance(rule, str)] if isinstance(stored, list) else []
+    return {**config, APPROVED: list(dict.fromkeys([*rules, *added]))}

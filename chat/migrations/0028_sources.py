@@ -6,7 +6,7 @@ from chat.overrides.sqlite.columns import AddColumn
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chat", "0024_replies")]
+    dependencies = [("chat", "0027_replies_auto")]
 
     operations = [
         AddColumn("chatmessage", "origin", models.CharField(blank=True, db_default="", default="", max_length=200)),
