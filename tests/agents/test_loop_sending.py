@@ -61,7 +61,7 @@ RUNS = [SENT, TurnFinished("done")]
 
 
 async def test_a_page_that_asks_to_send_something_out_does_not_get_it() -> None:
-    """UI-12: the outgoing call waits, with its reason; the model reads the page as data."""
+    """UI-15: the outgoing call waits, with its reason; the model reads the page as data."""
     helper, provider = agent([READ], [POST])
     assert await tools_of(helper) == WAITS
     (result,) = provider.requests[1].messages[-1].tool_results

@@ -49,7 +49,7 @@ async def answered(person: Person, model: WireServer) -> Locator:
 
 
 async def test_numbers_of_sources_are_chips_with_a_card(ana: Person, model: WireServer, browser: Browser) -> None:
-    """UI-01: by pointer and keyboard, for others and after a reload; what cites nothing stays text."""
+    """UI-14: by pointer and keyboard, for others and after a reload; what cites nothing stays text."""
     bo = await invited(ana, browser, "Bo")
     await answered(ana, model)
     for person in (ana, bo):
@@ -107,7 +107,7 @@ async def test_a_touch_shows_the_card(ana: Person, model: WireServer, browser: B
 async def test_a_command_that_could_send_out_what_was_read_waits_with_its_reason(
     ana: Person, model: WireServer
 ) -> None:
-    """UI-12: the card says where the text is from. After the answer the command runs."""
+    """UI-15: the card says where the text is from. After the answer the command runs."""
     model.script(asking(SEARCH), asking(COMMAND), reply("Done"))
     await ana.say("Search, then run it")
     await ana.sees_state("waiting")

@@ -193,7 +193,7 @@ def _edited(tx: SessionTransaction, row: ChatMessage, author: User, arguments: J
 def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, scope: str) -> None:
     """Approve further calls of the tool: in this session, or by this agent in all sessions of the workspace.
 
-    People who were told that it could send out text from elsewhere approve that, too, but for this session only.
+    People who saw that it could send out text from elsewhere approve that, too, but for this session only.
     """
     session = tx.session
     sending = [f"{SENDING}{row.tool_name}"] if row.origin and scope != "once" else []
