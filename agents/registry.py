@@ -82,6 +82,8 @@ class AgentPreset:
     reasoning: Reasoning = UNCHOSEN
     allowed_hosts: tuple[str, ...] = ()
     rules: Rules = NO_RULES
+    # The percentage of the context window at which a session summarises earlier messages; 0: only by hand.
+    compact_at: int = 0
     # Whether the conversation so far comes from a file.
     is_imported: bool = False
 
@@ -138,6 +140,7 @@ class Registry:
             prompts=tuple(map(opening, agent.prompts)),
             reasoning=Reasoning(agent.reasoning_effort or "", agent.thinking_budget),
             allowed_hosts=agent.allowed_hosts,
+            compact_at=agent.compact_at,
             rules=Rules(agent.approval.allow, agent.approval.ask, agent.approval.deny),
         )
 

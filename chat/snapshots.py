@@ -11,6 +11,10 @@ from agents.reasoning import Reasoning
 from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, attached_to
 
 AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
+# What the agent does besides answering.
+Activity = Literal["", "compacting"]
+# How a compaction ended. "changed": messages were changed while the model read them, "nothing": there were none.
+CompactionOutcome = Literal["done", "failed", "stopped", "changed", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,8 @@ class MessageSnapshot:
     `edited_by` is "" unless the last edit was not its author's; `suggestions` counts the open ones. `end_reason` and
     `stopped_by` are of an interrupted turn's end. `held`: queued, and not delivered until a person sends it.
     `for_agent`: the agent is to answer it.
-    `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09).
+    `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09). `summarises`: the number of messages
+    that a summary stands for.
     """
 
     id: str
@@ -119,6 +124,7 @@ class MessageSnapshot:
     stopped_by_id: int | None = None
     held: bool = False
     for_agent: bool = True
+    summarises: int | None = None
 
     @classmethod
     def from_row(cls, row: ChatMessage) -> MessageSnapshot:
@@ -156,6 +162,7 @@ class MessageSnapshot:
             stopped_by_id=row.stopped_by_id,
             held=row.held,
             for_agent=row.for_agent,
+            summarises=row.summarises,
             mode=row.mode,
             agent_id=row.agent_id,
             workflow_id=row.workflow_id,
@@ -228,6 +235,7 @@ class SessionSnapshot:
 
     `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `reasoning_effort` and
     `thinking_budget` are the session's choice as far as its model offers one; "" and None leave it to the model.
+    `activity` is "compacting" while the agent summarises earlier messages instead of answering.
     """
 
     id: str
@@ -249,10 +257,17 @@ class SessionSnapshot:
     replies: str = Session.Replies.ALL.value
     reasoning_effort: str = ""
     thinking_budget: int | None = None
+    activity: str = ""
 
     @classmethod
     def from_row(
-        cls, session: Session, agent_status: str, tool_name: str, agent_title: str, reasoning: Reasoning
+        cls,
+        session: Session,
+        agent_status: str,
+        tool_name: str,
+        agent_title: str,
+        reasoning: Reasoning,
+        activity: Activity = "",
     ) -> SessionSnapshot:
         return cls(
             id=session.id,
@@ -274,6 +289,7 @@ class SessionSnapshot:
             replies=session.replies,
             reasoning_effort=reasoning.effort,
             thinking_budget=reasoning.budget,
+            activity=activity,
         )
 
     @property
@@ -289,6 +305,10 @@ def context_percent(used: int | None, window: int | None) -> float | None:
     if used is None or not window:
         return None
     return round(used * 100 / window, 1)
+
+
+def activity(run: SessionRun) -> Activity:
+    return "compacting" if run.compacting and run.state != RunState.IDLE else ""
 
 
 def agent_status(run: SessionRun, running_tools: list[str]) -> tuple[AgentStatus, str]:

@@ -10,6 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from agents.approval import Rules, valid_rules
+from agents.config import LEAST_SHARE, MOST_SHARE
 from agents.messages import Json
 from agents.reasoning import Reasoning
 from agents.registry import AgentPreset, Prompt, opening
@@ -79,8 +80,14 @@ def limits() -> tuple[set[str], int]:
     return {tool for each in known for tool in each.tools}, max(each.max_rounds for each in known)
 
 
-def configured(session: Session, *, tools: Sequence[str] | None = None, max_rounds: int | None = None) -> Json:
-    """Return the session's `config` with other tools or another number of tool rounds; None keeps what it has.
+def configured(
+    session: Session,
+    *,
+    tools: Sequence[str] | None = None,
+    max_rounds: int | None = None,
+    compact_at: int | None = None,
+) -> Json:
+    """Return the session's `config` with other values; None keeps what it has. `compact_at` was checked before.
 
     Raises Invalid for tools that are not offered, unless the session has them already, and for too many rounds.
     """
@@ -99,6 +106,7 @@ def configured(session: Session, *, tools: Sequence[str] | None = None, max_roun
         **session.config_values,
         "tools": list(own_copy.tools if tools is None else dict.fromkeys(tools)),
         "max_rounds": own_copy.max_rounds if max_rounds is None else max_rounds,
+        **({} if compact_at is None else {"compact_at": compact_at}),
         "allowed_hosts": list(own_copy.allowed_hosts),
     }
 
@@ -113,8 +121,15 @@ def copy_of(chosen: AgentPreset) -> Json:
         "prompt_digest": _digest(chosen.system_prompt),
         "allowed_hosts": list(chosen.allowed_hosts),
         "approval": {name: list(getattr(chosen.rules, name)) for name in RULES},
+        "compact_at": chosen.compact_at,
         **chosen.reasoning.to_config(),
     }
+
+
+def compact_at(session: Session) -> int:
+    """Return the percentage of the context window at which the session summarises earlier messages; 0: never."""
+    share = session.config_values.get("compact_at")
+    return share if type(share) is int and LEAST_SHARE <= share <= MOST_SHARE else 0
 
 
 def has_own_prompt(session: Session) -> bool:

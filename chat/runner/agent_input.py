@@ -9,10 +9,10 @@ from agents.loop import Agent
 from agents.messages import Message
 from chat.agents_setup import registry, sandbox
 from chat.models import ApprovalRule, ChatMessage, Session
-from chat.projections.context import CONTEXT_FIELDS, context, system_prompt
+from chat.projections.context import context, system_prompt
 from chat.projections.requests import named
 from chat.queries import presets
-from chat.queries.attachments import fetch_attachments
+from chat.queries.context_rows import context_rows, is_another_context
 from chat.queries.model_requests import last_revision
 from chat.runner.file_parts import load_file_parts
 from chat.runs.changes import RecordRequest
@@ -33,11 +33,12 @@ class AgentInput:
 def build_agent_input(session_id: str) -> AgentInput:
     """Read the session and its rows. Raises agents.errors.AgentError if its model is not configured."""
     session = Session.objects.get(pk=session_id)
-    rows = load_context_rows(session)
+    rows = context_rows(session)
     agent = _with_approvals(build_session_agent(session, rows), session)
     names_of_tools = presets.own(session).tools
     history = context(rows, load_file_parts(rows, agent.takes))
-    names = named(rows, last_revision(session.pk))
+    known = last_revision(session.pk)
+    names = named(rows, None if is_another_context(session, known) else known)
     request = RecordRequest(
         revision=session.revision,
         agent=agent.name,
@@ -48,17 +49,6 @@ def build_agent_input(session_id: str) -> AgentInput:
         rows=names.rows,
     )
     return AgentInput(agent, history, request, names_of_tools)
-
-
-def load_context_rows(session: Session, *more: str) -> list[ChatMessage]:
-    """Read the columns of the conversation's rows that the context needs, and `more`, in order, with their files.
-
-    The session was read before, so rows may be newer than its revision, but never older.
-    """
-    found = ChatMessage.objects.in_conversation(session.pk).only(*CONTEXT_FIELDS, "revision", *more)
-    rows = list(found.order_by("sequence"))
-    fetch_attachments(rows, with_text=True)
-    return rows
 
 
 def build_session_agent(session: Session, rows: Sequence[ChatMessage]) -> Agent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from agents.errors import AgentError, ModelNotFound
 from agents.events import ResponseStarted, ToolStarted, TurnFailed, TurnFinished
+from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.loop import Agent, run
 from agents.messages import Message
@@ -22,10 +23,21 @@ from chat.agents_setup import registry
 from chat.bus.events import TextAppended
 from chat.db import Threads
 from chat.runner.agent_input import AgentInput, build_agent_input, has_queued
+from chat.runner.compactor import read_input, summarise
 from chat.runner.delta_publisher import DeltaPublisher, OutgoingText
 from chat.runner.resume import TurnSnapshot, open_claim, open_turn
 from chat.runner.writer import Fenced, Rewound, Writer
-from chat.runs.changes import AppendText, Change, InsertMessage, RecordRequest, UpdateMessage
+from chat.runs.changes import (
+    AppendText,
+    Change,
+    CloseTurn,
+    InsertMessage,
+    InsertSummary,
+    RecordRequest,
+    ReportCompaction,
+    ReportStatus,
+    UpdateMessage,
+)
 from chat.runs.lease import Claim
 from chat.runs.reducer import reduce
 from chat.runs.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
@@ -96,6 +108,9 @@ class Bridge:
         try:
             self._restart(turn)
             stopping = turn.cancelling or self._stop_turn == turn.state.turn_id
+            if turn.compacting:
+                await self._run_compaction(stopping=stopping, exhausted=turn.exhausted)
+                return await self._next_turn_id()
             if turn.exhausted and not stopping and not turn.answered:
                 self._apply(ProcessLost(resume=False, error=AgentError(EXHAUSTED)))
             elif turn.cut and not stopping:
@@ -103,7 +118,7 @@ class Bridge:
             elif turn.answered:
                 await self._end(TurnFinished("done"))
             if not self._state.closed and not stopping:
-                await self._run_agent()
+                await self._run_stoppable(self._consume_events())
             if not self._state.closed:
                 await self._end(Stopped())
             return await self._next_turn_id()
@@ -114,8 +129,12 @@ class Bridge:
                 logger.warning("Session %s lost its last rows in a failover; resuming", self.claim.session_id)
                 return await self._run_turn(await self._load_turn())
             logger.exception("Turn of session %s could not be recorded; closing it", self.claim.session_id)
-            self._restart(await self._load_turn())
-            self._apply(TurnFailed(AgentError(BROKEN)))
+            turn = await self._load_turn()
+            self._restart(turn)
+            if turn.compacting:
+                self._end_compaction(_failed(AgentError(BROKEN)))
+            else:
+                self._apply(TurnFailed(AgentError(BROKEN)))
             return await self._next_turn_id()
 
     async def _next_turn_id(self) -> str:
@@ -136,9 +155,29 @@ class Bridge:
         self._state, self._written = turn.state, turn.written
         self._stream, self._write_error, self._last_write = None, None, None
 
-    async def _run_agent(self) -> None:
+    async def _run_compaction(self, *, stopping: bool, exhausted: bool) -> None:
+        """Summarise earlier messages. Nothing is written unless the summary is complete."""
+        if exhausted:
+            self._end_compaction(_failed(AgentError(EXHAUSTED)))
+        elif not stopping:
+            await self._run_stoppable(self._compact())
+        if not self._state.closed:
+            self._end_compaction(ReportCompaction("stopped"))
+
+    async def _compact(self) -> None:
+        try:
+            source = await self._threads.run_with_retry(read_input, self.claim.session_id)
+            self._end_compaction(await summarise(source) if source else ReportCompaction("nothing"))
+        except AgentError as error:
+            self._end_compaction(_failed(error))
+
+    def _end_compaction(self, change: InsertSummary | ReportCompaction) -> None:
+        self._state = replace(self._state, closed=True)
+        self._submit([change, ReportStatus("idle"), CloseTurn()])
+
+    async def _run_stoppable(self, work: Coroutine[None, None, None]) -> None:
         """Run the agent in a separate task, so that Stop can cancel it at any await."""
-        self._agent_task = asyncio.get_running_loop().create_task(self._consume_events())
+        self._agent_task = asyncio.get_running_loop().create_task(work)
         try:
             await asyncio.wait([self._agent_task])
         finally:
@@ -264,3 +303,9 @@ class Bridge:
         self._delta_publisher.drop(stream)
         self._stream = None
         return stream.take()
+
+
+def _failed(error: AgentError) -> ReportCompaction:
+    """Report a compaction that failed, in words that other languages can say, too."""
+    words = error.words
+    return ReportCompaction("failed", str(words), words.to_json() if isinstance(words, TranslatableText) else None)

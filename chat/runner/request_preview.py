@@ -17,7 +17,8 @@ from chat.projections.context import context, system_prompt
 from chat.projections.context_view import Block, blocks
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure, measured
-from chat.runner.agent_input import build_session_agent, load_context_rows
+from chat.queries.context_rows import context_rows
+from chat.runner.agent_input import build_session_agent
 from chat.runner.file_parts import FileParts, Reader, file_sizes, load_file_parts
 
 # The columns that `measured` needs in addition to those of the context.
@@ -75,7 +76,7 @@ class NextRequest:
 
 def next_request(session: Session, *more: str, reader: Reader = file_sizes) -> NextRequest:
     """Read a session's next request. `more` are columns of its rows; `reader` reads files that the model accepts."""
-    rows = load_context_rows(session, *more)
+    rows = context_rows(session, *more)
     try:
         agent = build_session_agent(session, rows)
     except AgentError as error:

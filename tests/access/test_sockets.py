@@ -76,6 +76,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "set_system_prompt": {"system_prompt": "New"},
     "read": {"revision": 0},
     "draft": {"text": "Hm"},
+    "compact": {},
 }
 FOR_VIEWERS = {"read", "fork"}
 NOT_FOR_GUESTS = ("fork", "set_model", "set_agent", "configure")
@@ -174,9 +175,10 @@ async def test_commands_are_for_editors(node: TestNode, people: People, actor: s
         missing = dict.fromkeys(OF_A_MESSAGE, "no_such_message")
         missing |= dict.fromkeys(OF_A_SUGGESTION, "no_such_suggestion")
         missing |= dict.fromkeys(NOT_FOR_GUESTS if actor == GUEST else (), "forbidden")
-        at_rest_only = dict.fromkeys(("retry", "run_tools", "restore_attempt"), "")
+        at_rest_only = dict.fromkeys(("retry", "run_tools", "restore_attempt", "compact"), "")
         assert {**codes, **at_rest_only} == {**dict.fromkeys(COMMANDS, "ack"), **missing, **at_rest_only}
-        assert {codes[kind] for kind in at_rest_only} <= {"busy", "no_such_message", "no_such_attempt"}
+        possible = {"busy", "no_such_message", "no_such_attempt", "nothing_to_compact", "ack"}
+        assert {codes[kind] for kind in at_rest_only} <= possible
     await node.idle(people.session)
 
 

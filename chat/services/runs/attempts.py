@@ -17,7 +17,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat import ids
-from chat.bus.events import UsageChanged
 from chat.errors import Busy, ServiceError
 from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageRole, MessageType, RunState, Session, User
 from chat.projections.context import who
@@ -127,7 +126,9 @@ def restore_attempt(
         return withdrawal
     done = withdraw(tx, replaced, author, withdrawal, at_most) if replaced else withdrawal
     _put_back(tx, rows, after, author)
-    _recount_context(tx)
+    counted = tx.messages().filter(input_tokens__isnull=False).order_by("-sequence")
+    tx.session.context_used = counted.values_list("input_tokens", flat=True).first()
+    tx.usage_changed()
     tx.save("context_used")
     return done
 
@@ -200,12 +201,3 @@ def _put_back(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMe
     fetch_attachments(restored)
     for row in restored:
         tx.record_event("message_updated", row)
-
-
-def _recount_context(tx: SessionTransaction) -> None:
-    """Set the context's size to that of the last response in the session (RUN-04)."""
-    session = tx.session
-    counted = tx.messages().filter(input_tokens__isnull=False).order_by("-sequence")
-    session.context_used = counted.values_list("input_tokens", flat=True).first()
-    used = session.context_used, session.context_window, session.total_tokens
-    tx.events.append(UsageChanged(*used, session.model))

@@ -49,6 +49,7 @@ READ = (
     "mode",
     "turn_id",
     "response_id",
+    "summarises",
     "input_tokens",
     "output_tokens",
 )

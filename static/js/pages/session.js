@@ -12,6 +12,7 @@ import * as notifications from "../messages/notifications.js";
 import * as questions from "../messages/questions.js";
 import * as scroll from "../messages/scroll.js";
 import { ask, canEdit, live, page } from "../messages/session.js";
+import * as summary from "../messages/summary.js";
 import * as toolbar from "../messages/toolbar.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
 import * as panel from "../panel/opener.js";
@@ -79,7 +80,7 @@ function tellRole() {
 adopt([...at("messages").children]);
 tellRole();
 adopt([...at("queue").querySelectorAll(".queued[id]")]);
-connectAll(scroll, toolbar, questions);
+connectAll(summary, scroll, toolbar, questions);
 shell.connect((title) => ask({ type: "rename", title }));
 rail.connect(() => live.state === "connected");
 addEventListener("beforeprint", () => renew(at("messages"), { whole: true }));
