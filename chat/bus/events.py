@@ -123,12 +123,12 @@ class RunCancelled:
 class CompactionEnded:
     """The agent has ended its work on a summary of `messages` messages, or did not make one.
 
-    `message` says what was wrong, and `words` how other languages say it.
+    `error` says what was wrong, and `words` how other languages say it.
     """
 
     outcome: CompactionOutcome
     messages: int = 0
-    message: str = ""
+    error: str = ""
     words: Json | None = None
 
 

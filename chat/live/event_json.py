@@ -84,8 +84,8 @@ def event_frame(
             return _usage(event)
         case RunCancelled(turn_id):
             return AgentCancelledEvent(type="agent_cancelled", turn_id=turn_id)
-        case CompactionEnded(outcome, count, words):
-            return CompactionEndedEvent(type="compaction_ended", outcome=outcome, messages=count, error=words)
+        case CompactionEnded(outcome, count, error):
+            return CompactionEndedEvent(type="compaction_ended", outcome=outcome, messages=count, error=error)
         case AccessChanged():
             return None
         case _:

@@ -183,8 +183,8 @@ class Feed:
                 self._audience.show(lambda: usage_frame(event))
             case RunCancelled():
                 self._audience.tell_pages({"op": "cancelled"})
-            case CompactionEnded(outcome, count, message, words):
-                self._audience.show(lambda: compacted_frame(outcome, count, translate(message, words)))
+            case CompactionEnded(outcome, count, error, words):
+                self._audience.show(lambda: compacted_frame(outcome, count, translate(error, words)))
             case AccessChanged():
                 pass  # the hub checks the access of all viewers
             case MessageChanged():
