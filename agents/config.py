@@ -202,6 +202,8 @@ class AgentConfig(_Strict):
     approval: ApprovalConfig = ApprovalConfig()
     # The percentage of the context window at which its sessions summarise earlier messages; 0: only by hand.
     compact_at: Annotated[int, AfterValidator(_share)] = 0
+    # Whether it gets the notes that people have accepted in earlier sessions.
+    memory: bool = True
 
 
 class Config(_Strict):

@@ -85,6 +85,8 @@ class AgentPreset:
     rules: Rules = NO_RULES
     # The percentage of the context window at which a session summarises earlier messages; 0: only by hand.
     compact_at: int = 0
+    # Whether the agent gets the notes that people have accepted in earlier sessions.
+    memory: bool = True
     # Whether the conversation so far comes from a file.
     is_imported: bool = False
 
@@ -144,6 +146,7 @@ class Registry:
             reasoning=Reasoning(agent.reasoning_effort or "", agent.thinking_budget),
             allowed_hosts=agent.allowed_hosts,
             compact_at=agent.compact_at,
+            memory=agent.memory,
             rules=Rules(agent.approval.allow, agent.approval.ask, agent.approval.deny),
         )
 

@@ -314,6 +314,7 @@ class Configure(SessionCommand):
     reasoning_effort: EffortName | None = None
     thinking_budget: Annotated[int, Field(ge=0, le=LARGEST_BUDGET)] | None = None
     compact_at: Annotated[int, Field(ge=0, le=100)] | None = None
+    memory: bool | None = None
 
 
 @command

@@ -277,6 +277,7 @@ def _configure(user: User, session: Session, command: commands.Configure) -> Jso
         reasoning_effort=command.reasoning_effort,
         thinking_budget=command.thinking_budget,
         compact_at=command.compact_at,
+        memory=command.memory,
     )
     return {}
 

@@ -19,6 +19,7 @@ from chat.errors import Invalid
 from chat.live.event_types import DESCRIBED_BY, Event
 from chat.models import Session, SessionRole
 from chat.queries import presets
+from chat.queries.memory import uses_notes
 from chat.queries.messages import session_snapshot
 from chat.queries.session_list import Listed, ListedSession
 from chat.snapshots import Activity, AgentStatus
@@ -42,6 +43,7 @@ REPLIES = "Which messages the agent answers: `all`, or those with `@agent` or it
 MODE = "`chat`: the agent has no tools; `agent`: it has its tools; `run`: a program started it and no one watches"
 
 COMPACT_AT = "The percentage of the context window at which earlier messages are summarized, from 30 to 95; 0: never"
+MEMORY = "Whether the agent gets the notes that people have accepted in earlier sessions"
 
 
 class SessionConfig(Schema):
@@ -53,6 +55,7 @@ class SessionConfig(Schema):
     reasoning_effort: str = Field(examples=["high"], description="Empty: the model decides")
     thinking_budget: int | None = Field(description="In tokens; null: the model decides")
     compact_at: int = Field(description=COMPACT_AT)
+    memory: bool = Field(description=MEMORY)
 
 
 class SessionState(Schema):
@@ -255,6 +258,7 @@ def session_out(session: Session, role: SessionRole) -> Json:
             "prompts": list(config.prompts),
             **config.reasoning.to_config(),
             "compact_at": presets.compact_at(session),
+            "memory": uses_notes(session),
         },
         "forked_from": session.parent_session_id,
         "created_at": session.created_at.isoformat(),

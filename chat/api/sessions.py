@@ -20,6 +20,7 @@ from chat.api.parsing import Body, Name
 from chat.api.responses import if_match_revisions, json_response, no_content
 from chat.api.schemas import (
     COMPACT_AT,
+    MEMORY,
     MODE,
     REPLIES,
     Mode,
@@ -79,6 +80,7 @@ class ConfigChanges(Body):
     )
     thinking_budget: int | None = Field(None, ge=0, le=LARGEST_BUDGET, description="In tokens; 0: the model decides")
     compact_at: int | None = Field(None, ge=0, le=100, description=COMPACT_AT)
+    memory: bool | None = Field(None, description=MEMORY)
 
 
 class NewSession(Body):

@@ -57,6 +57,7 @@ class QuestionKind(models.TextChoices):
     PLAN_REVIEW = "plan_review"
     FEEDBACK = "feedback"
     ACTION_SELECTION = "action_selection"
+    MEMORY = "memory"
 
 
 class EndReason(models.TextChoices):

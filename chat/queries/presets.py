@@ -80,14 +80,8 @@ def limits() -> tuple[set[str], int]:
     return {tool for each in known for tool in each.tools}, max(each.max_rounds for each in known)
 
 
-def configured(
-    session: Session,
-    *,
-    tools: Sequence[str] | None = None,
-    max_rounds: int | None = None,
-    compact_at: int | None = None,
-) -> Json:
-    """Return the session's `config` with other values; None keeps what it has. `compact_at` was checked before.
+def configured(session: Session, *, tools: Sequence[str] | None = None, max_rounds: int | None = None) -> Json:
+    """Return the session's `config` with other tools or another number of tool rounds; None keeps what it has.
 
     Raises Invalid for tools that are not offered, unless the session has them already, and for too many rounds.
     """
@@ -106,7 +100,6 @@ def configured(
         **session.config_values,
         "tools": list(own_copy.tools if tools is None else dict.fromkeys(tools)),
         "max_rounds": own_copy.max_rounds if max_rounds is None else max_rounds,
-        **({} if compact_at is None else {"compact_at": compact_at}),
         "allowed_hosts": list(own_copy.allowed_hosts),
     }
 
@@ -122,6 +115,7 @@ def copy_of(chosen: AgentPreset) -> Json:
         "allowed_hosts": list(chosen.allowed_hosts),
         "approval": {name: list(getattr(chosen.rules, name)) for name in RULES},
         "compact_at": chosen.compact_at,
+        "memory": chosen.memory,
         **chosen.reasoning.to_config(),
     }
 

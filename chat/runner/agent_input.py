@@ -13,6 +13,7 @@ from chat.projections.context import context, system_prompt
 from chat.projections.requests import named
 from chat.queries import presets
 from chat.queries.context_rows import context_rows, is_another_context
+from chat.queries.memory import notes_in, with_notes
 from chat.queries.model_requests import last_revision
 from chat.runner.file_parts import load_file_parts
 from chat.runs.changes import RecordRequest
@@ -53,7 +54,8 @@ def build_agent_input(session_id: str) -> AgentInput:
 
 def build_session_agent(session: Session, rows: Sequence[ChatMessage]) -> Agent:
     """Build the agent for the next response. Raises agents.errors.AgentError if the model is not configured."""
-    preset = replace(presets.own(session), system_prompt=system_prompt(rows, session.system_prompt))
+    prompt = with_notes(system_prompt(rows, session.system_prompt), notes_in(session))
+    preset = replace(presets.own(session), system_prompt=prompt)
     agent = replace(registry().build_agent(preset), sandbox=sandbox(session.pk))
     dialects.recall(agent.provider)
     return agent

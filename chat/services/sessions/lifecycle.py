@@ -34,6 +34,7 @@ class Configuration(TypedDict, total=False):
     reasoning_effort: str | None
     thinking_budget: int | None
     compact_at: int | None
+    memory: bool | None
 
 
 class Choice(TypedDict):
@@ -199,11 +200,12 @@ def configure(
     reasoning_effort: str | None = None,
     thinking_budget: int | None = None,
     compact_at: int | None = None,
+    memory: bool | None = None,
 ) -> None:
     """Set the tools, the tool rounds per turn, the mode (MSG-09) and the reasoning, from the next response on.
 
     `replies` says which messages the agent answers, from the next message on, and `compact_at` at which percentage of
-    the context window earlier messages are summarised; 0 is never.
+    the context window earlier messages are summarised; 0 is never. `memory`: whether the agent gets remembered notes.
 
     None keeps a value; an empty `reasoning_effort` and a `thinking_budget` of 0 leave the choice to the model.
     Raises ServiceError for a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the
@@ -221,9 +223,10 @@ def configure(
     values: dict[str, object] = {"agent": tx.session.agent}
     if replies is not None:
         values["replies"] = replies
-    if tools is not None or max_rounds is not None or compact_at is not None:
-        chosen = presets.configured(tx.session, tools=tools, max_rounds=max_rounds, compact_at=compact_at)
-        values["config"] = chosen
+    chosen = {"compact_at": compact_at, "memory": memory}
+    kept = {name: value for name, value in chosen.items() if value is not None}
+    if tools is not None or max_rounds is not None or kept:
+        values["config"] = {**presets.configured(tx.session, tools=tools, max_rounds=max_rounds), **kept}
     if mode is not None:
         values["mode"] = mode
     change(tx, author, **values)
