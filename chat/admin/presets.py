@@ -41,7 +41,7 @@ HELP_TEXTS = {
     "thinking_budget": _("In tokens, for models that support it. Empty: the model’s default."),
     "max_rounds": _("How often a turn can use tools before the model sums up."),
     "is_offered": _("Whether new sessions can use it."),
-    "position": _("Agents of the configuration file are at place 0, in their order."),
+    "position": _("Lower numbers come first. Agents from the configuration file count as 0 and keep their order."),
 }
 
 

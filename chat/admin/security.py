@@ -75,7 +75,7 @@ KINDS: dict[str, Any] = {
     Kind.ADMIN_READ: _("Read a session in the admin"),
     Kind.ADMIN_SEARCH: _("Searched all sessions in the admin"),
     Kind.TOOL_CALLED: _("Called a web host with a tool"),
-    Kind.TOOL_DECIDED: _("Decided about a tool call"),
+    Kind.TOOL_DECIDED: _("Approved or refused a tool call"),
 }
 FACES: dict[str, Any] = {
     Face.PAGE: _("page"),

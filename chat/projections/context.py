@@ -111,7 +111,7 @@ def from_summary(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def is_summary(row: ChatMessage) -> bool:
-    """Whether a row stands for all that is before it."""
+    """Whether a row is in the context in place of all rows before it."""
     return row.summarises is not None and row.type == MessageType.TEXT and row.include_in_context
 
 

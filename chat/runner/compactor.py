@@ -35,7 +35,7 @@ NO_SUMMARY = _("The model wrote no summary. Try again, or choose another model."
 
 @dataclass(frozen=True, slots=True)
 class CompactionInput:
-    """What there is to summarise, by whom, and how many tokens the rest of the request has."""
+    """The rows to summarise, the agent that does it, and the tokens of the rest of the request."""
 
     agent: Agent
     compaction: Compaction

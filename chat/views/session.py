@@ -95,7 +95,9 @@ def messages(request: SignedInRequest, session_id: str) -> HttpResponse:
     """
     row, _role = session_for(request.user, session_id)
     page = _page(row, request.GET.dict())
-    return render(request, "chat/session/older.html", {"session": row, **_messages(page), **_ends(request.GET.dict())})
+    return render(
+        request, "chat/session/messages.html", {"session": row, **_messages(page), **_ends(request.GET.dict())}
+    )
 
 
 def _page(row: Session, asked: dict[str, str]) -> reading.Page:

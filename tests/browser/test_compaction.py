@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
+from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
+from tests.support.server import Server
+from tests.support.shared_server import SharedServers
 from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
 pytestmark = pytest.mark.both_browsers
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def server(servers: SharedServers) -> AsyncIterator[Server]:
+    """A server whose agent has no tools: their descriptions would fill most of the model's small window."""
+    async with servers.use(CONFIG + "tools = []\n") as server:
+        yield server
 
 
 def filling(text: str, read: int) -> Reply:

@@ -127,7 +127,7 @@ async def test_stop_holds_the_queue_and_the_answer_can_be_continued(
     await ana.page.get_by_role("button", name="3 messages are queued").click()
     await ana.queue.filter(has_text="Bo's other").get_by_role("button", name="Remove").click()
     await expect(bo.page.locator("#toasts")).to_contain_text("Your queued message was removed")
-    await button(bo, "Put it back").click()
+    await button(bo, "Restore text").click()
     await expect(bo.composer).to_have_value("Bo's other")
 
     model.script(Reply(openai.sse(*openai.text("and on."), *TOOLS)), reply("42"))

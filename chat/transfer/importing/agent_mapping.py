@@ -38,7 +38,7 @@ def map_agent(part: SessionPart) -> MappedAgent:
         made.columns |= {"provider": part.provider, "model": part.model, "context_window": part.context_window}
         return made
     made.columns |= _model(agent.provider, agent.model)
-    words = _("The model “%(model)s” of “%(provider)s” isn’t configured here. The session uses the agent's model.")
+    words = _("The model “%(model)s” of “%(provider)s” isn’t configured here. The session uses the agent’s model.")
     made.notes.append(words % {"model": part.model, "provider": part.provider})
     return made
 

@@ -3,6 +3,7 @@ import { isIdle, setPart, showIdleAgain } from "../messages/frames.js";
 import { pendingOf, showPending } from "../messages/list.js";
 import { toEnd } from "../messages/scroll.js";
 import { ask, isGuest, live, page } from "../messages/session.js";
+import { keep, kept } from "../net/storage.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
 import { composing, field, fits, grow, insert, restore, sends, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
@@ -95,6 +96,20 @@ function connectReplies() {
   });
 }
 
+// The keys for sending are explained below the field until the user has sent ten messages in this browser.
+
+const EXPLAINED = 10;
+const SENT = "parley:sent-count";
+
+function showHint() {
+  form.toggleAttribute("data-practised", Number(kept(SENT)) >= EXPLAINED);
+}
+
+function countSent() {
+  if (Number(kept(SENT)) < EXPLAINED) keep(SENT, String(Number(kept(SENT)) + 1));
+  showHint();
+}
+
 const SLOW = 400; // ms after which an unconfirmed message is shown as being sent
 const form = document.getElementById("composer");
 
@@ -119,6 +134,7 @@ export class Composer {
     connectDictation();
     connectCompletion(commandSource, mentionSource);
     grow(field);
+    showHint();
     if (!TOUCH.matches) field.focus(); // on a phone that would cover half the page with the keyboard
     for (const entry of this.#outbox.pending()) showPending(entry);
   }
@@ -172,6 +188,7 @@ export class Composer {
     if (!text.trim() && !files.length) return;
     const entry = this.#outbox.add(text, files);
     if (text.trim()) remember(text);
+    countSent();
     write("");
     showPending(entry, live.state === "connected" ? SLOW : 0);
     this.#send(entry);
