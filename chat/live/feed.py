@@ -50,7 +50,6 @@ from chat.rendering.messages.frames import (
     status_frame,
     usage_frame,
 )
-from chat.rendering.text.translation import translate
 from chat.snapshots import MessageSnapshot, SessionSnapshot
 
 logger = logging.getLogger(__name__)
@@ -183,8 +182,8 @@ class Feed:
                 self._audience.show(lambda: usage_frame(event))
             case RunCancelled():
                 self._audience.tell_pages({"op": "cancelled"})
-            case CompactionEnded(outcome, count, error, words):
-                self._audience.show(lambda: compacted_frame(outcome, count, translate(error, words)))
+            case CompactionEnded():
+                self._audience.show(lambda: compacted_frame(event))
             case AccessChanged():
                 pass  # the hub checks the access of all viewers
             case MessageChanged():

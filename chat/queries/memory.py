@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, Q
 
 from chat.models import MemoryNote, Session, Share
 
@@ -30,9 +30,8 @@ def notes_in(session: Session) -> list[MemoryNote]:
     """
     if not uses_notes(session):
         return []
-    whose = Q(workspace=session.workspace_id, accepted=True)
-    if not Share.objects.filter(session=session.pk).exists():
-        whose |= Q(user=session.owner_id)
+    is_shared = Exists(Share.objects.filter(session=session.pk))
+    whose = Q(workspace=session.workspace_id, accepted=True) | Q(~is_shared, user=session.owner_id)
     found = MemoryNote.objects.filter(whose, removed_at__isnull=True).order_by("pk")
     return sorted(found, key=lambda note: note.user_id is None)
 
@@ -51,9 +50,9 @@ def with_notes(prompt: str, notes: Iterable[MemoryNote]) -> str:
     return "\n\n".join(part for part in (prompt, as_instructions(list(notes))) if part)
 
 
-def live_notes(**whose: object) -> QuerySet[MemoryNote]:
-    return MemoryNote.objects.filter(removed_at__isnull=True, **whose).select_related("made_by", "session")
-
-
-def removed_notes(**whose: object) -> QuerySet[MemoryNote]:
-    return MemoryNote.objects.filter(removed_at__isnull=False, **whose).order_by("-removed_at")
+def kept_and_removed(**whose: object) -> tuple[list[MemoryNote], list[MemoryNote]]:
+    """Return the notes of a user or a workspace, and those of them that can be restored, the newest first."""
+    notes = list(MemoryNote.objects.filter(**whose).select_related("made_by", "session"))
+    removed = [note for note in notes if note.removed_at is not None]
+    kept = [note for note in notes if note.removed_at is None]
+    return kept, sorted(removed, key=lambda note: (note.removed_at, note.pk), reverse=True)

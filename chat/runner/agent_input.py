@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from agents.loop import Agent
 from agents.messages import Message
 from chat.agents_setup import registry, sandbox
-from chat.models import ApprovalRule, ChatMessage, Session
+from chat.models import ApprovalRule, ChatMessage, MemoryNote, Session
 from chat.projections.context import context, system_prompt
 from chat.projections.requests import named
 from chat.queries import presets
@@ -35,7 +35,7 @@ def build_agent_input(session_id: str) -> AgentInput:
     """Read the session and its rows. Raises agents.errors.AgentError if its model is not configured."""
     session = Session.objects.get(pk=session_id)
     rows = context_rows(session)
-    agent = _with_approvals(build_session_agent(session, rows), session)
+    agent = _with_approvals(build_session_agent(session, rows, notes_in(session)), session)
     names_of_tools = presets.own(session).tools
     history = context(rows, load_file_parts(rows, agent.takes))
     known = last_revision(session.pk)
@@ -52,9 +52,9 @@ def build_agent_input(session_id: str) -> AgentInput:
     return AgentInput(agent, history, request, names_of_tools)
 
 
-def build_session_agent(session: Session, rows: Sequence[ChatMessage]) -> Agent:
+def build_session_agent(session: Session, rows: Sequence[ChatMessage], notes: Sequence[MemoryNote] = ()) -> Agent:
     """Build the agent for the next response. Raises agents.errors.AgentError if the model is not configured."""
-    prompt = with_notes(system_prompt(rows, session.system_prompt), notes_in(session))
+    prompt = with_notes(system_prompt(rows, session.system_prompt), notes)
     preset = replace(presets.own(session), system_prompt=prompt)
     agent = replace(registry().build_agent(preset), sandbox=sandbox(session.pk))
     dialects.recall(agent.provider)

@@ -85,7 +85,7 @@ def next_request(session: Session, *more: str, reader: Reader = file_sizes) -> N
     """Read a session's next request. `more` are columns of its rows; `reader` reads files that the model accepts."""
     rows, notes = context_rows(session, *more), notes_in(session)
     try:
-        agent = build_session_agent(session, rows)
+        agent = build_session_agent(session, rows, notes)
     except AgentError as error:
         return NextRequest(session, rows, {}, notes, problem=error.words)
     return NextRequest(session, rows, load_file_parts(rows, agent.takes, reader), notes, agent)

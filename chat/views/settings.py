@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from chat.downloads import file_name, passed_on
 from chat.errors import Invalid, ServiceError
-from chat.queries.memory import live_notes, removed_notes
+from chat.queries.memory import kept_and_removed
 from chat.services.people import accounts, guests, memory
 from chat.services.people import preferences as service
 from chat.services.people.second_factor import can_sign_in_again
@@ -174,6 +174,7 @@ def _guests(request: SignedInRequest) -> list[dict[str, Any]]:
 
 
 def _page(request: SignedInRequest, more: Values | None = None, status: int = 200) -> HttpResponse:
+    notes, removed = kept_and_removed(user=request.user)
     values = {
         "styles": ["css/dialog.css", "css/settings.css"],
         "has_way_back": can_sign_in_again(request.user),
@@ -183,8 +184,8 @@ def _page(request: SignedInRequest, more: Values | None = None, status: int = 20
         "password_help": password_validators_help_text_html(),
         "refused": {},
         "guests": _guests(request),
-        "notes": live_notes(user=request.user),
-        "removed_notes": removed_notes(user=request.user),
+        "notes": notes,
+        "removed_notes": removed,
         **tokens.values(request),
         **(more or {}),
     }

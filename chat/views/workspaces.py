@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 from chat.access import PERMISSIONS, Permission, may, workspace_where
 from chat.errors import Forbidden, ServiceError
 from chat.models import Membership, Workspace
-from chat.queries.memory import live_notes, removed_notes
+from chat.queries.memory import kept_and_removed
 from chat.queries.workspace_usage import usage_by_owner
 from chat.services.people import members, memory, workspaces
 from chat.views.profile_pictures import picture_url
@@ -97,6 +97,7 @@ def _page(
     found = workspaces.members_of(request.user, workspace.pk)
     mine = next(each for each in found if each.user_id == request.user.pk)
     granted = PERMISSIONS[mine.role]
+    notes, removed = kept_and_removed(workspace=workspace)
     values = {
         "styles": ["css/dialog.css", "css/settings.css"],
         "workspace": workspace,
@@ -105,8 +106,8 @@ def _page(
         "people": [_person(each, mine) for each in found],
         "roles": [(role, ROLES[Membership.Role(role)]) for role in members.given_roles(mine.role)],
         "usage": usage_by_owner(workspace) if Permission.SEE_USAGE in granted else [],
-        "notes": live_notes(workspace=workspace),
-        "removed_notes": removed_notes(workspace=workspace) if Permission.MANAGE_NOTES in granted else (),
+        "notes": notes,
+        "removed_notes": removed if Permission.MANAGE_NOTES in granted else (),
         "refused": refused or {},
     }
     return render(request, "workspace/page.html", values, status=status)

@@ -256,8 +256,8 @@ def test_pages_cost_the_same_however_long(
     asker.get("/api/me")
     for address, queries in (
         (path(session), 5),
-        (f"/api/sessions/{session.pk}/context", 4),
-        (f"/api/sessions/{session.pk}/context/estimate", 4),
+        (f"/api/sessions/{session.pk}/context", 6),
+        (f"/api/sessions/{session.pk}/context/estimate", 6),
     ):
         with django_assert_num_queries(queries):
             assert asker.get(address).status_code == 200

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.messages import Json
+from chat.bus.events import CompactionEnded
 from chat.models import Session
 from chat.rendering.markdown import render
 from chat.rendering.messages.questions import QuestionCard, decision_of
@@ -138,16 +139,17 @@ def status_html(status: str, tool_name: str, activity: str = "") -> SafeString:
     return _render("parts/status", values) if status != "idle" else EMPTY
 
 
-def compacted_frame(outcome: str, count: int, message: str) -> Json:
+def compacted_frame(event: CompactionEnded) -> Json:
     """Return the frame that says how a compaction ended."""
+    count = event.messages
     done = ngettext("%(count)d message summarized.", "%(count)d messages summarized.", count) % {"count": count}
     words = {
         "done": done,
-        "failed": message,
+        "failed": translate(event.error, event.words),
         "changed": _("Messages were changed while they were summarized. Try again."),
         "nothing": _("There are no earlier messages to summarize yet."),
     }
-    return {"op": "compacted", "outcome": outcome, "text": words.get(outcome, "")}
+    return {"op": "compacted", "outcome": event.outcome, "text": words.get(event.outcome, "")}
 
 
 def usage_frame(usage: Usage) -> Json:

@@ -12,7 +12,6 @@ from agents.questions import LONGEST_NOTE
 from chat.access import Permission, may
 from chat.errors import Forbidden, Invalid, ServiceError
 from chat.models import MemoryNote, Session, User, Workspace
-from chat.queries.memory import live_notes
 from chat.services.messages.validation import validate_characters
 
 # The most notes of a person, and of a workspace: all of them are in each request.
@@ -99,5 +98,5 @@ def _checked(text: str) -> str:
 
 
 def _require_room(**whose: Any) -> None:
-    if live_notes(**whose).count() >= MOST_NOTES:
+    if MemoryNote.objects.filter(removed_at__isnull=True, **whose).count() >= MOST_NOTES:
         raise Invalid(_("There are %(count)d notes already. Remove one first.") % {"count": MOST_NOTES})
