@@ -16,6 +16,8 @@ from agents.providers.base import DEFAULT_RETRIES
 from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET, Effort, ReasoningSupport, support_of
 from agents.toolbox import DEFAULT_TOOLS, TOOLBOX
 from agents.toolbox.address_policy import host_pattern
+from agents.toolbox.search import config as searching
+from agents.toolbox.search.config import SearchConfig
 
 ProviderType = Literal["anthropic", "openai", "demo"]
 
@@ -197,6 +199,7 @@ class Config(_Strict):
     providers: dict[Name, ProviderConfig] = {}
     agents: dict[Name, AgentConfig] = {}
     mcp: dict[ServerName, ServerConfig] = {}
+    search: SearchConfig | None = None
     default_agent: str = ""
     default_model: str = ""
 
@@ -217,6 +220,8 @@ def problems(config: Config, env: Mapping[str, str]) -> Iterator[str]:
             )
         yield from _provider_problems(f"providers.{name}", provider)
     yield from servers.problems(config.mcp)
+    if config.search:
+        yield from searching.problems(config.search, env)
     for name, agent in config.agents.items():
         for tool in sorted(set(agent.tools) - set(TOOLBOX)):
             if not server_of(tool, config.mcp):

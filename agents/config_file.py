@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from agents.config import DEFAULT_AGENT, DEMO_PROMPTS, AgentConfig, Config, ProviderConfig, problems
 from agents.errors import ConfigError
+from agents.toolbox import SEARCH
 
 
 def read_config(path: Path | None, env: Mapping[str, str]) -> Config:
@@ -21,7 +22,7 @@ def read_config(path: Path | None, env: Mapping[str, str]) -> Config:
     complete = config.model_copy(
         update={
             "providers": _with_demo(providers),
-            "agents": config.agents or {DEFAULT_AGENT: _assistant(providers)},
+            "agents": _with_search(config.agents or {DEFAULT_AGENT: _assistant(providers)}, config),
         }
     )
     found = list(problems(complete, env))
@@ -34,6 +35,16 @@ def _assistant(providers: Mapping[str, ProviderConfig]) -> AgentConfig:
     """The preset of those who made none; where the demo agent answers, it offers what that one understands."""
     is_demo = all(provider.type == "demo" for provider in providers.values())
     return AgentConfig(title="Assistant", prompts=DEMO_PROMPTS if is_demo else ())
+
+
+def _with_search(agents: Mapping[str, AgentConfig], config: Config) -> dict[str, AgentConfig]:
+    """Give web search, where it is configured, to the agents that do not name their tools."""
+    return {
+        name: agent.model_copy(update={"tools": (*agent.tools, SEARCH)})
+        if config.search and "tools" not in agent.model_fields_set
+        else agent
+        for name, agent in agents.items()
+    }
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, ProviderConfig]:

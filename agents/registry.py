@@ -24,7 +24,8 @@ from agents.mcp.pool import SandboxOf, Servers
 from agents.providers.base import Provider
 from agents.providers.demo.provider import DemoProvider
 from agents.reasoning import NO_REASONING, UNCHOSEN, Reasoning, ReasoningSupport
-from agents.toolbox import TOOLBOX, available
+from agents.toolbox import SEARCH, TOOLBOX, available
+from agents.toolbox.web_search import make_web_search
 from agents.tools import Tool
 
 
@@ -108,6 +109,8 @@ class Registry:
         self._config = config
         self.servers = Servers(config.mcp, env, sandbox_of)
         self._keys = {name: env.get(one.key_name, "").strip() for name, one in config.providers.items()}
+        search = config.search
+        self._search = make_web_search(search, env.get(search.key_name, "").strip()) if search else None
         self._providers: dict[str, Provider] = {}
         self._making = threading.Lock()
         self._listings = {name: self._listing(name, clock) for name in config.providers}
@@ -173,11 +176,17 @@ class Registry:
     def usable_tools(self, names: Iterable[str]) -> tuple[Tool, ...]:
         """Return the tools of these names and patterns that can be used now. Does not wait for MCP servers."""
         wanted = list(names)
-        return available(wanted) + self.servers.tools(wanted)
+        return available(wanted, self._search) + self.servers.tools(wanted)
 
     def tool_names(self) -> list[str]:
         """All that an agent's list of tools may name, with one pattern for each MCP server."""
-        return [*TOOLBOX, *(f"{server}{SEPARATOR}*" for server in self._config.mcp)]
+        own = [name for name in TOOLBOX if name != SEARCH or self._search]
+        return [*own, *(f"{server}{SEPARATOR}*" for server in self._config.mcp)]
+
+    @property
+    def searches(self) -> bool:
+        """Whether a search service is configured."""
+        return self._search is not None
 
     def may_be_tool(self, name: str) -> bool:
         """Whether an agent's list of tools may have this name or pattern."""

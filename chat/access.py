@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import F, Q, QuerySet
@@ -11,6 +12,28 @@ from django.utils.translation import gettext as _
 from chat import ids
 from chat.errors import Forbidden, NoSuchSession, NoSuchWorkspace, NotForGuests
 from chat.models import Membership, Session, SessionRole, Share, User, Workspace
+
+
+class Permission(StrEnum):
+    """What a role in a workspace permits, besides work in sessions. docs/users.md has the table."""
+
+    BEGIN_SESSIONS = "begin_sessions"
+    INVITE = "invite"
+    SEE_MEMBERS = "see_members"
+    MAKE_AGENTS = "make_agents"
+    SEE_USAGE = "see_usage"
+    MANAGE_RULES = "manage_rules"
+    MANAGE_AGENTS = "manage_agents"
+    MANAGE_MEMBERS = "manage_members"
+
+
+_OF_MEMBERS = frozenset({Permission.BEGIN_SESSIONS, Permission.INVITE, Permission.SEE_MEMBERS, Permission.MAKE_AGENTS})
+PERMISSIONS: dict[str, frozenset[Permission]] = {
+    Membership.Role.OWNER: frozenset(Permission),
+    Membership.Role.ADMIN: frozenset(Permission),
+    Membership.Role.MEMBER: _OF_MEMBERS,
+    Membership.Role.GUEST: frozenset(),
+}
 
 
 def sessions_of(user: User | AnonymousUser) -> QuerySet[Session]:
@@ -57,10 +80,31 @@ def workspace_for(user: User, workspace_id: int | None) -> Workspace:
     return workspace
 
 
-def managed_workspaces(user: User) -> QuerySet[Workspace]:
-    """Return the workspaces of which a user is an owner or admin."""
-    managers = (Membership.Role.OWNER, Membership.Role.ADMIN)
-    return Workspace.objects.filter(pk__in=memberships_of(user).filter(role__in=managers).values("workspace"))
+def workspaces_where(user: User, permission: Permission) -> QuerySet[Workspace]:
+    """Return the workspaces in which the user's role has a permission."""
+    mine = memberships_of(user).filter(role__in=roles_with(permission))
+    return Workspace.objects.filter(pk__in=mine.values("workspace"))
+
+
+def roles_with(permission: Permission) -> list[str]:
+    """Return the roles that have a permission."""
+    return [role for role, permissions in PERMISSIONS.items() if permission in permissions]
+
+
+def may(user: User, permission: Permission, workspace_id: int) -> bool:
+    """Return whether the user's role in a workspace has a permission."""
+    return workspaces_where(user, permission).filter(pk=workspace_id).exists()
+
+
+def workspace_where(user: User, permission: Permission, workspace_id: int | None) -> Workspace:
+    """Fetch a workspace in which the user has a permission.
+
+    Raises NoSuchWorkspace if they are not a member of it, Forbidden if their role is not sufficient.
+    """
+    workspace = workspace_for(user, workspace_id)
+    if not may(user, permission, workspace.pk):
+        raise Forbidden(_("Your role in this workspace doesn’t allow that. Ask an owner or admin."))
+    return workspace
 
 
 def may_begin_sessions(user: User) -> bool:

@@ -56,6 +56,22 @@ def sandbox(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
+def web_search(**kwargs: Any) -> list[CheckMessage]:
+    """Agents that may search the web have a service for it."""
+    from agents.toolbox import SEARCH
+    from chat.agents_setup import registry
+
+    try:
+        agents = [preset.name for preset in registry().presets() if SEARCH in preset.tools]
+        if not agents or registry().searches:
+            return []
+    except ConfigError:  # reported above
+        return []
+    text = f"There is no [search] in the configuration file. Agents do without {SEARCH}: {', '.join(agents)}."
+    return [Warning(text, hint="docs/tools.md says how a search service is configured.", id="parley.W008")]
+
+
+@register()
 def mcp_servers(**kwargs: Any) -> list[CheckMessage]:
     """The MCP servers can work on this machine, as far as that is known without asking them."""
     from chat.agents_setup import registry

@@ -22,6 +22,7 @@ from chat.views import (
     sharing,
     transfer,
     two_step,
+    workspaces,
 )
 
 urlpatterns = [
@@ -29,6 +30,7 @@ urlpatterns = [
     path("favicon.ico", profile_pictures.favicon, name="favicon"),
     path("rail", home.rail, name="rail"),
     path("workspaces/<str:workspace_id>/", home.workspace, name="workspace"),
+    path("workspaces/<str:workspace_id>/settings", workspaces.workspace_settings, name="workspace-settings"),
     path("search", search.search, name="search"),
     path("accounts/sign-in/", accounts.sign_in, name="sign-in"),
     path("accounts/sign-in/second-step", accounts.second_step, name="second-step"),

@@ -9,20 +9,27 @@ from agents.toolbox.calculator import calculator
 from agents.toolbox.current_time import current_time
 from agents.toolbox.terminal import bash, python
 from agents.toolbox.web_fetch import web_fetch
+from agents.toolbox.web_search import web_search
 from agents.toolbox.widgets import WIDGET_TOOLS
 from agents.toolbox.workspace_files import FILE_TOOLS
 from agents.tools import Tool
 
 # What an agent has whose configuration names no tools.
 DEFAULT_TOOLS = (current_time, calculator, web_fetch, *WIDGET_TOOLS)
+# A tool that needs a search service; agents whose configuration names no tools have it where there is one.
+SEARCH = web_search.name
 # Tools that need a sandbox, and thus a machine that can run one.
 SANDBOX_TOOLS = (bash, python, *FILE_TOOLS)
-TOOLBOX: Mapping[str, Tool] = {tool.name: tool for tool in (*DEFAULT_TOOLS, *SANDBOX_TOOLS)}
+TOOLBOX: Mapping[str, Tool] = {tool.name: tool for tool in (*DEFAULT_TOOLS, web_search, *SANDBOX_TOOLS)}
 
 
-def available(names: Iterable[str]) -> tuple[Tool, ...]:
-    """Return the tools of these names, without those that are unknown or cannot run on this machine."""
-    tools = [TOOLBOX[name] for name in names if name in TOOLBOX]
+def available(names: Iterable[str], search: Tool | None = None) -> tuple[Tool, ...]:
+    """Return the tools of these names, without those that are unknown or cannot run on this machine.
+
+    `search` is `web_search` with its service, None where no service is configured.
+    """
+    toolbox = {**TOOLBOX, SEARCH: search}
+    tools = [tool for name in names if (tool := toolbox.get(name)) is not None]
     if any(tool in SANDBOX_TOOLS for tool in tools) and probe.problem():
         tools = [tool for tool in tools if tool not in SANDBOX_TOOLS]
     return tuple(tools)

@@ -23,6 +23,9 @@ from agents.toolbox.public_addresses import Address, is_public
 
 MAX_REDIRECTS = 5
 MAX_BYTES = 2_000_000
+# PDF files cannot be read in part, and most of one is no text.
+MAX_PDF_BYTES = 20_000_000
+PDF = b"%PDF-"
 TOTAL_SECONDS = 20.0
 
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -45,7 +48,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a server answered in the end. `complete` is False when it was cut at MAX_BYTES."""
+    """What a server answered in the end. `complete` is False when it was cut at its limit."""
 
     url: str
     content_type: str
@@ -157,13 +160,16 @@ def _status(status: int) -> str:
 
 
 async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
-    """Read at most MAX_BYTES, counted after unpacking; an archive bomb is never unpacked beyond that."""
+    """Read up to the limit, counted after unpacking; an archive bomb is never unpacked beyond that."""
     unpack = _unpacker(response.headers.get("Content-Encoding", "identity").strip().lower())
-    body = bytearray()
+    body, most = bytearray(), MAX_BYTES
     async for chunk in response.content.iter_any():
-        body += unpack(chunk, MAX_BYTES + 1 - len(body))
-        if len(body) > MAX_BYTES:
-            return bytes(body[:MAX_BYTES]), False
+        body += unpack(chunk, most + 1 - len(body))
+        if most == MAX_BYTES and body.startswith(PDF):
+            most = MAX_PDF_BYTES
+            body += unpack(b"", most + 1 - len(body))
+        if len(body) > most:
+            return bytes(body[:most]), False
     return bytes(body), True
 
 
@@ -177,7 +183,7 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
 
     def unpack(chunk: bytes, limit: int) -> bytes:
         try:
-            return stream.decompress(chunk, limit)
+            return stream.decompress(stream.unconsumed_tail + chunk, limit)
         except zlib.error as error:
             raise ToolError("The server's answer cannot be unpacked.") from error
 

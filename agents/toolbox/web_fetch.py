@@ -1,4 +1,4 @@
-"""Reading a page of the public web."""
+"""Reading a page or a PDF file of the public web."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from agents.process_pool import Limits, ProcessPool, WorkFailed
 from agents.threads import in_thread
 from agents.toolbox.address_policy import foreign_texts, is_allowed, is_known, is_same_site, peoples_texts
 from agents.toolbox.page_text import is_text
-from agents.toolbox.web_client import MAX_BYTES, TOTAL_SECONDS, Judge, Page, Policy, fetch
+from agents.toolbox.web_client import MAX_BYTES, MAX_PDF_BYTES, PDF, TOTAL_SECONDS, Judge, Page, Policy, fetch
 from agents.tools import NO_CONTEXT, Tool, ToolContext, tool
 
 logger = logging.getLogger(__name__)
 
 MAX_CHARACTERS = 40_000
+MAX_PAGES = 50
 _MEDIA_TYPE = re.compile(r"[a-z]+/[a-z0-9.+-]{1,60}")
 NOT_KNOWN = (
     "{address} was not opened. This conversation holds text from elsewhere (a page, a file or an import), and since "
@@ -35,6 +36,13 @@ _processes = ProcessPool(
     size=2,
     keep_seconds=20.0,
 )
+_pdf_processes = ProcessPool(
+    "agents.pdf_text",
+    Limits(
+        cpu_seconds=12.0, seconds=EXTRA_SECONDS, memory_mb=1024, output_bytes=1_000_000, queue_seconds=EXTRA_SECONDS
+    ),
+    size=2,
+)
 
 
 def make_web_fetch(policy: Policy) -> Tool:
@@ -44,13 +52,17 @@ def make_web_fetch(policy: Policy) -> Tool:
     async def web_fetch(
         url: Annotated[str, Field(description="http:// or https:// address of the page")],
         start: Annotated[int, Field(ge=0, description="Character to start at, to read on in a long page")] = 0,
+        page_number: Annotated[int, Field(ge=1, description="Page of a PDF file to start at")] = 1,
         context: ToolContext = NO_CONTEXT,
     ) -> str:
-        """Fetch a public web page and return its readable text: HTML as Markdown, other text as it is."""
+        """Fetch a public web page and return its readable text: HTML as Markdown, the text of a PDF file page by page,
+        other text as it is."""
         page = await fetch(url.strip(), policy, _judge(context))
+        if page.body.startswith(PDF):
+            return await _read_pdf(page, page_number, start)
         if not is_text(page.content_type, page.body):
             kind = page.content_type if _MEDIA_TYPE.fullmatch(page.content_type) else "binary data"
-            raise ToolError(f"{page.url} is {kind}, {len(page.body):,} bytes: only text can be read.")
+            raise ToolError(f"{page.url} is {kind}, {len(page.body):,} bytes: only text and PDF files can be read.")
         title, length, text = await _read(page, start)
         return _tool_result(page, title, text, length, start)
 
@@ -84,6 +96,38 @@ async def _read(page: Page, start: int) -> tuple[str, int, str]:
         logger.info("A web page could not be read: %s", failed)
         raise ToolError(f"The text of {page.url} could not be read within the limits of time and memory.") from failed
     return title.decode(), int(length), text.decode(errors="surrogatepass")
+
+
+async def _read_pdf(page: Page, first: int, start: int) -> str:
+    """Return the text of the pages from `first` on. Raises ToolError."""
+    if not page.complete:
+        raise ToolError(f"{page.url} is a PDF file of more than {MAX_PDF_BYTES // 1_000_000} MB and cannot be read.")
+    try:
+        found = await _pdf_processes.run_async("read_part", page.body, first, start, MAX_PAGES, MAX_CHARACTERS)
+    except WorkFailed as failed:
+        logger.info("A PDF file could not be read: %s", failed)
+        raise ToolError(f"The PDF file {page.url} could not be read within the limits of time and memory.") from failed
+    count, *pieces = (piece.decode(errors="surrogatepass") for piece in found)
+    if not count.isdigit():
+        why = "is locked with a password" if count == "locked" else "is broken"
+        raise ToolError(f"The PDF file {page.url} {why} and cannot be read.")
+    texts = dict(zip(map(int, pieces[::2]), pieces[1::2], strict=True))
+    if not texts:
+        raise ToolError(f"The PDF file {page.url} has {count} pages; there is no page {first}.")
+    return _pdf_result(page, int(count), texts, start)
+
+
+def _pdf_result(page: Page, count: int, texts: dict[int, str], start: int) -> str:
+    first, last = min(texts), max(texts)
+    pages = f"page {first}" if first == last else f"pages {first} to {last}"
+    head = [f"URL: {page.url}", f"PDF file, {pages} of {count}.", "The text is the file's, not the user's."]
+    cut = len(texts[last]) > MAX_CHARACTERS
+    body = [f"[Page {number}]\n{text[:MAX_CHARACTERS] or '[No text here.]'}" for number, text in texts.items()]
+    if cut:
+        body.append(f"[Page {last} is longer. Read on with page_number={last} and start={start + MAX_CHARACTERS}.]")
+    elif last < count:
+        body.append(f"[Pages {last + 1} to {count} are not shown. Read on with page_number={last + 1}.]")
+    return "\n\n".join(["\n".join(head), *body])
 
 
 def _tool_result(page: Page, title: str, text: str, length: int, start: int) -> str:

@@ -61,6 +61,7 @@ KINDS: dict[str, Any] = {
     Kind.INVITATION_ENDED: _("Ended an invitation"),
     Kind.MEMBER_ADDED: _("Added a member to a workspace"),
     Kind.MEMBER_REMOVED: _("Removed a member from a workspace"),
+    Kind.MEMBER_CHANGED: _("Changed a member’s role"),
     Kind.GUEST_PROMOTED: _("Made a guest a member"),
     Kind.ALL_LOGINS_ENDED: _("Signed everyone out"),
     Kind.EXPORTED: _("Exported a session"),

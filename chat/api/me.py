@@ -11,13 +11,15 @@ from django.http.response import HttpResponseBase
 from ninja import Router, Schema
 from pydantic import Field
 
+from chat.access import Permission, workspace_where
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
 from chat.downloads import file_name, passed_on
 from chat.limits import quotas
 from chat.models import ApiToken
-from chat.services.people import guests, workspaces
+from chat.queries.workspace_usage import usage_by_owner
+from chat.services.people import guests, members, workspaces
 from chat.transfer.public import export_person
 
 router = Router(tags=["Workspaces"])
@@ -89,6 +91,24 @@ class WorkspaceMembers(Schema):
     members: list[WorkspaceMember]
 
 
+class MemberChange(Body):
+    role: Literal["owner", "admin", "member"]
+
+
+class OwnerUsageOut(Schema):
+    """What the sessions of one owner have used."""
+
+    user_id: int
+    username: str
+    name: str
+    sessions: int
+    tokens: int
+
+
+class WorkspaceUsage(Schema):
+    owners: list[OwnerUsageOut] = Field(description="Most tokens first")
+
+
 class Guest(Schema):
     """A guest of a workspace: they see the sessions that are shared with them, and nothing else of it."""
 
@@ -149,11 +169,58 @@ def usage(request: ApiRequest) -> HttpResponse:
 )
 def list_members(request: ApiRequest, workspace_id: int) -> HttpResponse:
     """The users with whom you may share a session of this workspace. Its guests may not list them."""
-    members = [
+    found = [
         {"user_id": each.user_id, "username": each.user.username, "name": each.user.sender, "role": each.role}
         for each in workspaces.members_of(request.user, workspace_id)
     ]
-    return json_response(request, {"members": members})
+    return json_response(request, {"members": found})
+
+
+@router.patch(
+    "/workspaces/{workspace_id}/members/{user_id}",
+    response=WorkspaceMember,
+    operation_id="changeMember",
+    summary="Change a member's role",
+)
+def change_member(request: ApiRequest, workspace_id: int, user_id: int, body: MemberChange) -> HttpResponse:
+    """Only owners and admins may, and only owners make or change owners. The last owner stays one."""
+    each = members.change_role(author=request.user, workspace_id=workspace_id, user_id=user_id, role=body.role)
+    member = {"user_id": each.user_id, "username": each.user.username, "name": each.user.sender, "role": each.role}
+    return json_response(request, member)
+
+
+@router.delete(
+    "/workspaces/{workspace_id}/members/{user_id}",
+    response={204: None},
+    operation_id="removeMember",
+    summary="Remove a member",
+)
+def remove_member(request: ApiRequest, workspace_id: int, user_id: int) -> HttpResponse:
+    """They keep their own sessions and lose those shared with them in the workspace. Members may remove themselves."""
+    members.remove(author=request.user, workspace_id=workspace_id, user_id=user_id)
+    return no_content()
+
+
+@router.get(
+    "/workspaces/{workspace_id}/usage",
+    response=WorkspaceUsage,
+    operation_id="getWorkspaceUsage",
+    summary="Read what the sessions of a workspace have used",
+)
+def workspace_usage(request: ApiRequest, workspace_id: int) -> HttpResponse:
+    """All tokens of its sessions, by their owners. Only owners and admins may read it."""
+    workspace = workspace_where(request.user, Permission.SEE_USAGE, workspace_id)
+    owners = [
+        {
+            "user_id": each.user.pk,
+            "username": each.user.username,
+            "name": each.user.sender,
+            "sessions": each.sessions,
+            "tokens": each.tokens,
+        }
+        for each in usage_by_owner(workspace)
+    ]
+    return json_response(request, {"owners": owners})
 
 
 @router.post(

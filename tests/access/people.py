@@ -6,20 +6,21 @@ from dataclasses import dataclass
 
 import pytest
 
-from chat.models import ChatMessage, Session, SessionRole, User, Workspace
+from chat.models import ChatMessage, Membership, Session, SessionRole, User, Workspace
 from chat.services.people import sharing
 from chat.services.sessions.lifecycle import create_session
 from tests.support.testing_node import person
 
 OWNER, EDITOR, VIEWER = "owner", "editor", "viewer"
 STRANGER = "stranger"  # a member of the workspace whom no one has let in
+ADMIN = "admin"  # an admin of the workspace whom no one has let in
 OUTSIDER = "outsider"  # signed in, of another workspace
 STAFF = "staff"  # an administrator whom no one has let in
 LEFT = "left"  # an editor who is no member of the workspace any more
 GUEST = "guest"  # an editor who came by an invitation link, and is in no other workspace
 ANONYMOUS = "anonymous"
-SIGNED_IN = (OWNER, EDITOR, VIEWER, GUEST, STRANGER, OUTSIDER, STAFF, LEFT)
-STRANGERS = (STRANGER, OUTSIDER, STAFF, LEFT)
+SIGNED_IN = (OWNER, EDITOR, VIEWER, GUEST, STRANGER, ADMIN, OUTSIDER, STAFF, LEFT)
+STRANGERS = (STRANGER, ADMIN, OUTSIDER, STAFF, LEFT)
 EVERYONE = (*SIGNED_IN, ANONYMOUS)
 Status = int | str
 Expected = dict[str, Status]
@@ -47,6 +48,14 @@ class Face:
         """For those who may choose what the session uses: editors who are no guests."""
         return {**self.editing(status), GUEST: 403}
 
+    def members(self, status: Status) -> Expected:
+        """For members of the workspace, whether or not they see the session."""
+        return {**self.signed_in(404), **dict.fromkeys((OWNER, EDITOR, VIEWER, STRANGER, ADMIN), status)}
+
+    def managing(self, status: Status) -> Expected:
+        """For admins of the workspace; other members learn that they may not."""
+        return {**self.members(403), ADMIN: status}
+
     def owning(self, status: Status) -> Expected:
         """For its owner; others who are in it learn that it is not theirs to do."""
         return {**self.seeing(403), OWNER: status}
@@ -57,8 +66,9 @@ class People:
 
     def __init__(self, workspace: Workspace) -> None:
         self.users: dict[str, User | None] = {
-            name: person(name.title(), workspace) for name in (OWNER, EDITOR, VIEWER, STRANGER, LEFT)
+            name: person(name.title(), workspace) for name in (OWNER, EDITOR, VIEWER, STRANGER, ADMIN, LEFT)
         }
+        self[ADMIN].memberships.update(role=Membership.Role.ADMIN)
         self.users[OUTSIDER] = person("Outsider")
         self.users[GUEST] = User.objects.create_user(
             "guest", password="correct horse", display_name="Guest", can_own_workspace=False

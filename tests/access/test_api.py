@@ -21,6 +21,7 @@ from chat.api.api import api
 from chat.models import Attachment, ModelRequest, Suggestion
 from chat.services.people import api_tokens
 from tests.access.people import (
+    ADMIN,
     ANONYMOUS,
     EDITOR,
     EVERYONE,
@@ -50,14 +51,10 @@ S, M = "/sessions/{session_id}", "/sessions/{session_id}/messages/{message_id}"
 
 FACE = Face(401)
 signed_in, seeing, editing, owning = FACE.signed_in, FACE.seeing, FACE.editing, FACE.owning
-choosing = FACE.choosing
+choosing, members, managing = FACE.choosing, FACE.members, FACE.managing
+W = "/workspaces/{workspace_id}/members/{user_id}"
 G = "/workspaces/{workspace_id}/guests/{user_id}"
 RESPONSE = "r_" + "1" * 24
-
-
-def members(status: int) -> Expected:
-    """For members of the workspace, whether or not they see the session."""
-    return {**seeing(status), STRANGER: status, GUEST: 404}
 
 
 @dataclass(frozen=True)
@@ -83,10 +80,14 @@ MATRIX = [
     Row("GET", "/me/usage", signed_in(200)),
     Row("GET", "/me/export", signed_in(200)),
     Row("GET", "/guests", signed_in(200)),
-    # No one here manages the workspace; tests/services/test_guests.py has those who do.
-    Row("PATCH", G, signed_in(404), {"role": "member"}),
-    Row("DELETE", G, signed_in(404)),
+    # The user is no guest, and only who manages members learns that; tests/services/test_guests.py has guests.
+    Row("PATCH", G, {**signed_in(404), ADMIN: 409}, {"role": "member"}),
+    Row("DELETE", G, {**signed_in(404), ADMIN: 409}),
     Row("GET", "/workspaces/{workspace_id}/members", members(200)),
+    Row("PATCH", W, {**managing(200), STRANGER: 403}, {"role": "admin"}),
+    # Members may remove themselves.
+    Row("DELETE", W, {**managing(204), STRANGER: 204}),
+    Row("GET", "/workspaces/{workspace_id}/usage", managing(200)),
     Row("POST", "/workspaces/{workspace_id}/enter", members(204)),
     Row("GET", "/models", signed_in(200)),
     Row("GET", "/agents", signed_in(200)),

@@ -12,6 +12,7 @@ from pytest_django.fixtures import Settings
 
 from chat.middleware import WITHOUT_SECOND_FACTOR
 from tests.access.people import (
+    ADMIN,
     ANONYMOUS,
     EDITOR,
     EVERYONE,
@@ -40,7 +41,7 @@ def all_of(status: Status) -> Expected:
 
 FACE = Face(TO_SIGN_IN)
 signed_in, seeing, editing, owning = FACE.signed_in, FACE.seeing, FACE.editing, FACE.owning
-choosing = FACE.choosing
+choosing, members = FACE.choosing, FACE.members
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Row:
     args: tuple[str, ...] = ()
 
 
+ROLE = {"part": "role", "user_id": "0", "role": "admin"}
 MATRIX = [
     Row("GET", "home", signed_in(200)),
     Row("GET", "favicon", all_of(302)),
@@ -61,6 +63,16 @@ MATRIX = [
         "GET", "workspace", {**signed_in(200), OUTSIDER: 404, STAFF: 404, LEFT: 404, GUEST: 404}, args=("{workspace}",)
     ),
     Row("GET", "workspace", signed_in(404), args=("999999999999999999999",)),
+    Row("GET", "workspace-settings", members(200), args=("{workspace}",)),
+    Row("GET", "workspace-settings", signed_in(404), args=("x",)),
+    # Who manages members, and how, tests/services/test_members.py tells.
+    Row(
+        "POST",
+        "workspace-settings",
+        {**members(403), ADMIN: 422},
+        {"part": "role", "user_id": "0", "role": "admin"},
+        args=("{workspace}",),
+    ),
     Row("GET", "rail", signed_in(200)),
     Row("GET", "rail", signed_in(200), {"workspace": "{workspace}"}),
     Row("GET", "search", signed_in(200), {"q": "plan"}),

@@ -19,9 +19,10 @@ from agents.process_pool import Limits, ProcessPool
 from agents.toolbox import page_text, web_client
 from agents.toolbox.page_text import MOST_HTML
 from agents.toolbox.public_addresses import Address, is_public
-from agents.toolbox.web_client import MAX_BYTES, MAX_REDIRECTS, Policy
-from agents.toolbox.web_fetch import MAX_CHARACTERS, make_web_fetch
+from agents.toolbox.web_client import MAX_BYTES, MAX_PDF_BYTES, MAX_REDIRECTS, Policy
+from agents.toolbox.web_fetch import MAX_CHARACTERS, MAX_PAGES, make_web_fetch
 from agents.tools import NO_CONTEXT, ToolContext
+from tests.support import files
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -144,8 +145,11 @@ async def test_web_fetch_reads_text_of_many_kinds(
 @pytest.mark.parametrize(
     ("headers", "body", "words"),
     [
-        ({"Content-Type": "image/png"}, b"\x89PNG", "image/png, 4 bytes: only text"),
-        ({"Content-Type": "application/pdf"}, b"%PDF", "application/pdf"),
+        ({"Content-Type": "image/png"}, b"\x89PNG", "image/png, 4 bytes: only text and PDF files"),
+        ({"Content-Type": "application/pdf"}, b"%PDF", "application/pdf, 4 bytes: only text"),
+        ({"Content-Type": "application/pdf"}, b"%PDF-1.7", "is broken"),
+        ({"Content-Type": "application/pdf"}, files.locked_pdf("secret"), "is locked with a password"),
+        ({"Content-Type": "application/pdf"}, b"%PDF-" + bytes(MAX_PDF_BYTES), "PDF file of more than 20 MB"),
         ({"Content-Type": ""}, b"\x00\x01", "binary data"),
         ({"Content-Encoding": "br"}, b"??", "(br)"),
         ({"Content-Encoding": "gzip"}, b"not gzip", "cannot be unpacked"),
@@ -172,6 +176,56 @@ async def test_web_fetch_cuts_a_long_text_and_reads_on(site: Site) -> None:
     )
     second = await fetch(site, url, start=MAX_CHARACTERS)
     assert second.content.endswith("\n\n" + "b" * 10)
+
+
+@pytest.mark.parametrize("headers", [{"Content-Type": "application/pdf"}, {"Content-Type": "application/octet-stream"}])
+async def test_web_fetch_reads_the_pages_of_a_pdf_file(site: Site, headers: dict[str, str]) -> None:
+    """A PDF file is known by its bytes; the result says which of its pages it has."""
+    result = await fetch(site, site.page("/paper", files.pdf("High water", "Low water"), headers))
+    assert (result.is_error, result.content) == (
+        False,
+        f"URL: {site.url('/paper')}\nPDF file, pages 1 to 2 of 2.\nThe text is the file's, not the user's.\n\n"
+        "[Page 1]\nHigh water\n\n[Page 2]\nLow water",
+    )
+
+
+async def test_web_fetch_reads_on_in_a_long_pdf_file(site: Site) -> None:
+    """Whole pages are read as long as there is room; a page that is too long by itself is read in parts."""
+    long = "a" * MAX_CHARACTERS
+    url = site.page("/", files.pdf("short", long + "b" * 10, "end"), {"Content-Type": "application/pdf"})
+    first = await fetch(site, url)
+    assert "PDF file, page 1 of 3." in first.content
+    assert first.content.endswith("[Pages 2 to 3 are not shown. Read on with page_number=2.]")
+    second = await fetch(site, url, page_number=2)
+    assert second.content.endswith(f"a\n\n[Page 2 is longer. Read on with page_number=2 and start={MAX_CHARACTERS}.]")
+    third = await fetch(site, url, page_number=2, start=MAX_CHARACTERS)
+    assert third.content.endswith("[Page 2]\n" + "b" * 10 + "\n\n[Page 3]\nend")
+    assert (await fetch(site, url, page_number=4)).content.endswith("has 3 pages; there is no page 4.")
+
+
+async def test_web_fetch_reads_a_limited_number_of_pages(site: Site) -> None:
+    texts = [f"p{number}" for number in range(1, MAX_PAGES + 3)]
+    result = await fetch(site, site.page("/", files.pdf(*texts), {"Content-Type": "application/pdf"}))
+    assert result.content.endswith(
+        f"[Pages {MAX_PAGES + 1} to {MAX_PAGES + 2} are not shown. Read on with page_number={MAX_PAGES + 1}.]"
+    )
+
+
+async def test_web_fetch_reads_a_packed_pdf_file_that_is_larger_than_a_page_may_be(site: Site) -> None:
+    packed = gzip.compress(files.pdf("Hello", "a" * MAX_BYTES), mtime=0)
+    url = site.page("/", packed, {"Content-Type": "application/pdf", "Content-Encoding": "gzip"})
+    assert "Hello" in (await fetch(site, url)).content
+
+
+async def test_web_fetch_ends_the_work_on_a_pdf_file_that_is_made_to_be_slow(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-11: the reader is ended, whatever it does."""
+    limits = Limits(cpu_seconds=0.3, seconds=20, memory_mb=384, output_bytes=1_000_000, queue_seconds=20)
+    pool = ProcessPool("tests.support.slow_pdf", limits, size=1)
+    monkeypatch.setattr(import_module("agents.toolbox.web_fetch"), "_pdf_processes", pool)
+    result = await fetch(site, site.page("/", files.pdf("x"), {"Content-Type": "application/pdf"}))
+    assert (result.is_error, "within the limits of time and memory" in result.content) == (True, True)
 
 
 async def test_web_fetch_stops_reading_at_the_limit(site: Site) -> None:

@@ -50,6 +50,21 @@ def test_agents_that_run_commands_need_a_sandbox(
     )
 
 
+def test_agents_that_search_need_a_service(settings: Settings, tmp_path: Path) -> None:
+    """Without one, Parley starts, and says which agents do without the tool."""
+    file = tmp_path / "parley.toml"
+    file.write_text('[agents.finder]\ntools = ["web_search"]\n[agents.other]\ntools = ["calculator"]\n')
+    settings.PARLEY_CONFIG = str(file)
+    agents_setup.reset()
+
+    (warning,) = [message for message in run_checks() if message.id == "parley.W008"]
+
+    assert warning.msg == "There is no [search] in the configuration file. Agents do without web_search: finder."
+    agents_setup.reset()
+    file.write_text(file.read_text() + '[search]\ntype = "searxng"\nbase_url = "http://localhost:8080"\n')
+    assert found() == []
+
+
 def test_unwritable_data_folder_is_an_error(settings: Settings, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("no folder")

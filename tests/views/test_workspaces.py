@@ -67,7 +67,7 @@ def test_one_workspace_is_not_spoken_of(signed_in: SignIn, ana: User, session: S
         html = page(client, address)
         assert choices(html) == []
         assert re.search(r'id="rail-switch"[^>]* hidden>', html)
-        assert "/workspaces/" not in html
+        assert 'href="/workspaces/' not in html
 
 
 def test_each_page_shows_its_workspace(

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Count, F, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from chat.access import managed_workspaces
+from chat.access import Permission, may, workspaces_where
 from chat.errors import NoSuchWorkspace, ServiceError
 from chat.models import Membership, Share, User, Workspace
 from chat.services.people.security_log import Kind, record
@@ -48,7 +48,7 @@ class Counted(TypedDict):
 
 def guests_managed_by(user: User) -> QuerySet[WithAnnotations[Membership, Counted]]:
     """Return the guests of workspaces that a user manages, with user, workspace and the number of their sessions."""
-    guests = Membership.objects.filter(workspace__in=managed_workspaces(user), role=Role.GUEST)
+    guests = Membership.objects.filter(workspace__in=workspaces_where(user, Permission.MANAGE_MEMBERS), role=Role.GUEST)
     is_here = Q(user__shares__session__workspace=F("workspace"))
     guests = guests.select_related("user", "workspace").annotate(session_count=Count("user__shares", filter=is_here))
     return guests.order_by("workspace", "user__display_name", "user__username")
@@ -60,7 +60,7 @@ def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
 
     Raises NoSuchWorkspace, and ServiceError if the user is not a guest of it.
     """
-    if not managed_workspaces(author).filter(pk=workspace_id).exists():
+    if not may(author, Permission.MANAGE_MEMBERS, workspace_id):
         raise NoSuchWorkspace
     guests = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST)
     if guests.update(role=Role.MEMBER) != 1:
@@ -73,7 +73,7 @@ def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
 @transaction.atomic
 def remove(*, author: User, workspace_id: int, user_id: int) -> None:
     """Remove a guest from a workspace that the author manages, with all shares in it. Raises as `make_member` does."""
-    if not managed_workspaces(author).filter(pk=workspace_id).exists():
+    if not may(author, Permission.MANAGE_MEMBERS, workspace_id):
         raise NoSuchWorkspace
     guest = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST).first()
     if guest is None:

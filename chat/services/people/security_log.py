@@ -42,6 +42,7 @@ class Kind(StrEnum):
     INVITATION_ENDED = "invitation_ended"
     MEMBER_ADDED = "member_added"
     MEMBER_REMOVED = "member_removed"
+    MEMBER_CHANGED = "member_changed"
     GUEST_PROMOTED = "guest_promoted"
     ALL_LOGINS_ENDED = "all_logins_ended"
     EXPORTED = "exported"

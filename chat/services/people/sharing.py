@@ -14,7 +14,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.access import memberships_of, sessions_of, workspace_for
+from chat.access import Permission, memberships_of, sessions_of, workspace_for, workspace_where
 from chat.bus.events import AccessChanged
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
@@ -96,7 +96,7 @@ def invite(*, session: Session, author: User, role: str, uses: int = 1) -> str:
 
     Raises NoSuchWorkspace, and ServiceError for a number below 1 or above 100.
     """
-    workspace_for(author, session.workspace_id)
+    workspace_where(author, Permission.INVITE, session.workspace_id)
     if not 1 <= uses <= MAX_USES:
         raise Invalid(_("A link can be for 1 to %(count)d people.") % {"count": MAX_USES})
     token = secrets.token_urlsafe(24)

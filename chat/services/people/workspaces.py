@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import BooleanField, Case, Exists, OuterRef, Q, Value, When
 from django.utils.translation import gettext as _
 
-from chat.access import memberships_of, workspace_for
+from chat.access import Permission, memberships_of, roles_with, workspace_for
 from chat.errors import NotForGuests
 from chat.models import Membership, User, Workspace
 from chat.queries.session_list import unread_sessions
@@ -18,7 +18,7 @@ from chat.queries.session_list import unread_sessions
 class Place:
     """A workspace in its member's list. `unread`: it is not the shown one, and has unread messages.
 
-    `is_managed`: the member is its owner or an admin.
+    `is_managed`: the member may manage what its agents may do.
     """
 
     id: int
@@ -84,7 +84,7 @@ def places_of(user: User, wanted: int | None = None) -> Places:
     elsewhere = When(~Q(workspace=shown) & Exists(others) & _has_news(user), then=Value(True))
     rows = memberships_of(user).order_by("pk")
     rows = rows.annotate(unread=Case(elsewhere, default=Value(False), output_field=BooleanField()))
-    rows = rows.annotate(is_managed=Q(role__in=(Membership.Role.OWNER, Membership.Role.ADMIN)))
+    rows = rows.annotate(is_managed=Q(role__in=roles_with(Permission.MANAGE_RULES)))
     mine = [Place(*row) for row in rows.values_list("workspace_id", "workspace__name", "unread", "is_managed")]
     return _placed(mine, (wanted, user.workspace_id))
 

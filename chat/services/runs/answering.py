@@ -19,7 +19,7 @@ from agents.messages import Json, ToolCall
 from agents.questions import InvalidAnswer, Question, read_question
 from agents.safe_text import clean
 from agents.toolbox import TOOLBOX
-from chat.access import managed_workspaces
+from chat.access import Permission, may
 from chat.errors import Forbidden, Invalid, NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import (
     APPROVED,
@@ -194,7 +194,7 @@ def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, s
         rules = dict.fromkeys([*valid_rules(session.config_values.get(APPROVED)), row.tool_name])
         change_config(tx, author, SessionRevision.Kind.APPROVAL, **{APPROVED: list(rules)})
     elif scope == "agent":
-        if not managed_workspaces(author).filter(pk=session.workspace_id).exists():
+        if not may(author, Permission.MANAGE_RULES, session.workspace_id):
             raise Forbidden(_("Only owners and admins of the workspace can always allow a tool."))
         ApprovalRule.objects.get_or_create(
             workspace_id=session.workspace_id,

@@ -3,6 +3,7 @@ import * as signOut from "../sidebar/sign_out.js";
 import { ready } from "../ui/commands.js";
 import { connectCopying } from "../ui/copy_text.js";
 import * as preferences from "../ui/preferences.js";
+import { showSection } from "../ui/sections.js";
 import { localise } from "../ui/time.js";
 import * as toasts from "../ui/toast.js";
 
@@ -17,7 +18,6 @@ if (field) {
 
 const form = document.getElementById("preferences");
 const said = document.getElementById("saved").dataset;
-const root = document.documentElement;
 
 for (const part of [preferences, signOut, toasts]) part.connect();
 
@@ -46,25 +46,4 @@ async function allowed(box) {
   box.checked = answer === "granted";
   document.getElementById("notify-refused").hidden = box.checked;
   return box.checked;
-}
-
-/** Marks the section in view in the navigation: the last one whose top has been passed. */
-function showSection() {
-  const links = [...document.querySelectorAll(".settings-nav a")];
-  let due = 0;
-  const look = () => {
-    due = 0;
-    const isAtEnd = scrollY + innerHeight >= root.scrollHeight - 2;
-    const begun = links.filter(({ hash }) => document.querySelector(hash).getBoundingClientRect().top < 120);
-    const present = (isAtEnd && scrollY > 0 ? links : begun).at(-1) ?? links[0];
-    for (const link of links) {
-      if (link !== present) link.removeAttribute("aria-current");
-      else if (!link.hasAttribute("aria-current")) {
-        link.setAttribute("aria-current", "true");
-        link.parentElement.scrollLeft = link.offsetLeft - link.parentElement.offsetWidth / 3;
-      }
-    }
-  };
-  addEventListener("scroll", () => (due ||= requestAnimationFrame(look)), { passive: true });
-  look();
 }

@@ -26,7 +26,7 @@ async function chooseTheme(theme) {
 
 /** Offers the commands for the account. */
 export function offerAccount() {
-  const { settings, admin } = document.getElementById("account").dataset;
+  const { settings, workspace, admin } = document.getElementById("account").dataset;
   offer({
     id: "settings",
     label: words.settings,
@@ -34,6 +34,8 @@ export function offerAccount() {
     slash: "settings",
     run: () => location.assign(settings),
   });
+  if (workspace)
+    offer({ id: "workspace", label: words.workspaceSettings, icon: "users", run: () => location.assign(workspace) });
   for (const [value, icon, label] of THEMES) {
     offer({
       id: `theme-${value || "system"}`,
@@ -56,7 +58,7 @@ export function connect() {
       checked: present() === value,
       run: () => chooseTheme(value),
     }));
-    const [first, ...rest] = [["settings"], ...GROUPS].map(itemsOf);
+    const [first, ...rest] = [["settings", "workspace"], ...GROUPS].map(itemsOf);
     openMenu(button, [first, themes, ...rest], { label: words.account });
   });
 }

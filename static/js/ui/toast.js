@@ -94,5 +94,5 @@ export function connect() {
     true,
   );
   // Messages that the server rendered with the page disappear like the others.
-  for (const element of region?.children ?? []) watch(element, LOOK);
+  for (const element of region?.children ?? []) watch(element, element.querySelector("form") ? DECIDE : LOOK);
 }

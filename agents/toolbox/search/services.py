@@ -1,0 +1,136 @@
+"""Maps a search to the request of each service, and its answer to results; pure."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from yarl import URL
+
+from agents.messages import Json
+from agents.safe_text import clean
+from agents.toolbox.search.config import SearchConfig, ServiceType
+
+Period = Literal["any", "day", "week", "month", "year"]
+LONGEST_TITLE = 200
+LONGEST_ADDRESS = 2_000
+LONGEST_SNIPPET = 600
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is searched for; `period`: how old a page may be."""
+
+    query: str
+    period: Period = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """An HTTP request: a GET with parameters in the address, or a POST with a JSON body."""
+
+    url: URL
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A page that was found; `snippet` is what the service says of it."""
+
+    title: str
+    url: str
+    snippet: str
+
+
+def request_of(search: Search, config: SearchConfig, key: str) -> SearchRequest:
+    """Map a search to the request of the configured service."""
+    return SERVICES[config.type][0](search, config, key)
+
+
+def results_of(answer: object, config: SearchConfig) -> list[Result]:
+    """Read a service's answer: the first results that have a web address, each once. Raises ValueError."""
+    if not isinstance(answer, dict):
+        raise ValueError("the answer is no object")
+    found: dict[str, Result] = {}
+    for result in _results(SERVICES[config.type][1](answer)):
+        found.setdefault(result.url, result)
+    return list(found.values())[: config.results]
+
+
+def _results(entries: object) -> Iterator[Result]:
+    if not isinstance(entries, list):
+        raise ValueError("the answer has no list of results")
+    for entry in entries:
+        if isinstance(entry, dict) and (url := _address(entry.get("url"))):
+            texts = [entry.get("content") or entry.get("description"), *_list(entry.get("extra_snippets"))]
+            snippet = " … ".join(filter(None, map(_plain, texts)))
+            title = _plain(entry.get("title")) or url
+            yield Result(title[:LONGEST_TITLE], url, snippet[:LONGEST_SNIPPET])
+
+
+def _address(value: object) -> str:
+    """Return a web address as it is; "" for anything else."""
+    if not isinstance(value, str) or len(value) > LONGEST_ADDRESS or re.search(r"[\s\x00-\x1f<>\"]", value):
+        return ""
+    try:
+        url = URL(value)
+    except ValueError:
+        return ""
+    return value if url.scheme in ("http", "https") and url.host else ""
+
+
+def _plain(text: object) -> str:
+    """Return one line without the tags and entities with which services mark what was searched for."""
+    if not isinstance(text, str):
+        return ""
+    return " ".join(clean(html.unescape(_TAG.sub("", text[: 4 * LONGEST_SNIPPET]))).split())
+
+
+def _list(value: object) -> Iterable[object]:
+    return value if isinstance(value, list) else ()
+
+
+def _searxng(search: Search, config: SearchConfig, key: str) -> SearchRequest:
+    period = {"time_range": search.period} if search.period != "any" else {}
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    return SearchRequest(_with(config, "search", {"q": search.query, "format": "json", **period}), headers)
+
+
+def _brave(search: Search, config: SearchConfig, key: str) -> SearchRequest:
+    period = {"freshness": f"p{search.period[0]}"} if search.period != "any" else {}
+    url = _with(config, "web/search", {"q": search.query, "count": config.results, **period})
+    return SearchRequest(url, {"X-Subscription-Token": key, "Accept": "application/json"})
+
+
+def _tavily(search: Search, config: SearchConfig, key: str) -> SearchRequest:
+    period = {"time_range": search.period} if search.period != "any" else {}
+    body = {**config.options, "query": search.query, "max_results": config.results, **period}
+    return SearchRequest(URL(f"{config.url}/search"), {"Authorization": f"Bearer {key}"}, body)
+
+
+def _with(config: SearchConfig, path: str, parameters: Json) -> URL:
+    return URL(f"{config.url}/{path}").with_query({**config.options, **parameters})
+
+
+def _of_brave(answer: Json) -> object:
+    # Without a result there is no "web".
+    web: Any = answer.get("web") or {"results": []}
+    return web.get("results") if isinstance(web, dict) else None
+
+
+def _of_others(answer: Json) -> object:
+    return answer.get("results")
+
+
+SERVICES: Mapping[
+    ServiceType, tuple[Callable[[Search, SearchConfig, str], SearchRequest], Callable[[Json], object]]
+] = {
+    "searxng": (_searxng, _of_others),
+    "brave": (_brave, _of_brave),
+    "tavily": (_tavily, _of_others),
+}

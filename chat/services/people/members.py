@@ -1,0 +1,134 @@
+"""Members of a workspace: change their roles, remove them, and take a removal back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.core import signing
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from chat.access import Permission, workspace_where
+from chat.errors import Forbidden, Invalid, ServiceError
+from chat.models import Membership, User, Workspace
+from chat.services.people import guests
+from chat.services.people.security_log import Kind, record
+from chat.services.transaction import notify_access_changed
+
+Role = Membership.Role
+GIVEN_ROLES = (Role.OWNER, Role.ADMIN, Role.MEMBER)
+SALT = "parley.removed-member"
+UNDO_SECONDS = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A removed member. `undo` brings them back for an hour; "" for guests, whose shares are gone."""
+
+    user: User
+    undo: str
+
+
+def given_roles(author_role: str) -> list[str]:
+    """Return the roles that a manager with this role may give: an admin makes no owners."""
+    return [role for role in GIVEN_ROLES if author_role == Role.OWNER or role != Role.OWNER]
+
+
+@transaction.atomic
+def change_role(*, author: User, workspace_id: int, user_id: int, role: str) -> Membership:
+    """Change the role of a member, or make a guest a member.
+
+    Raises NoSuchWorkspace; Forbidden if the author may not manage members, or is no owner and changes one or makes one;
+    Invalid for a role that cannot be given; ServiceError "last_owner", or "no_such_member".
+    """
+    if role not in GIVEN_ROLES:
+        raise Invalid(_("The role must be owner, admin or member."))
+    membership, mine = _locked(author, workspace_id, user_id)
+    if membership.role == role:
+        return membership
+    _require_rank(mine, membership.role, role)
+    if membership.role == Role.GUEST:
+        membership = guests.make_member(author=author, workspace_id=workspace_id, user_id=user_id)
+        if role == Role.MEMBER:
+            return membership
+    _keep_an_owner(membership)
+    before, membership.role = membership.role, Role(role)
+    membership.save(update_fields=["role"])
+    record(
+        Kind.MEMBER_CHANGED, actor=author, person=user_id, target=membership.workspace, before=str(before), role=role
+    )
+    notify_access_changed(user_id)
+    return membership
+
+
+@transaction.atomic
+def remove(*, author: User, workspace_id: int, user_id: int) -> Removed:
+    """Remove a member or guest; members may remove themselves. Raises as `change_role` does.
+
+    The member keeps their own sessions. Their shares of others' sessions have no effect until they are back.
+    """
+    membership, mine = _locked(author, workspace_id, user_id)
+    if membership.role == Role.GUEST:
+        guests.remove(author=author, workspace_id=workspace_id, user_id=user_id)
+        return Removed(membership.user, "")
+    if user_id != author.pk:
+        _require_rank(mine, membership.role)
+    _keep_an_owner(membership)
+    undo = signing.dumps([workspace_id, user_id, membership.role], salt=SALT)
+    membership.delete()
+    record(Kind.MEMBER_REMOVED, actor=author, person=user_id, target=membership.workspace, role=membership.role)
+    return Removed(membership.user, undo)
+
+
+@transaction.atomic
+def bring_back(*, author: User, workspace_id: int, undo: str) -> Membership:
+    """Undo a removal of the last hour. Raises NoSuchWorkspace, Forbidden, and ServiceError "too_late"."""
+    workspace = workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id)
+    try:
+        removed_from, user_id, role = signing.loads(undo, salt=SALT, max_age=UNDO_SECONDS)
+    except signing.BadSignature:
+        raise _too_late() from None
+    user = User.objects.filter(pk=user_id, is_active=True).first()
+    if removed_from != workspace.pk or user is None:
+        raise _too_late()
+    _require_rank(_role_of(author, workspace.pk), role)
+    membership, is_new = Membership.objects.get_or_create(workspace=workspace, user=user, defaults={"role": role})
+    if is_new:
+        record(Kind.MEMBER_ADDED, actor=author, person=user, target=workspace, role=role)
+        notify_access_changed(user_id)
+    return membership
+
+
+def _locked(author: User, workspace_id: int, user_id: int) -> tuple[Membership, str]:
+    """Lock the workspace, so that of two owners who leave at once one stays; return the membership and one's role."""
+    if author.pk != user_id:
+        workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id)
+    else:
+        workspace_where(author, Permission.SEE_MEMBERS, workspace_id)
+    Workspace.objects.select_for_update().get(pk=workspace_id)
+    found = Membership.objects.filter(workspace=workspace_id, user=user_id).select_related("user", "workspace").first()
+    if found is None:
+        raise ServiceError("no_such_member", _("This user is no longer a member of the workspace."))
+    return found, _role_of(author, workspace_id)
+
+
+def _role_of(user: User, workspace_id: int) -> str:
+    return Membership.objects.values_list("role", flat=True).get(workspace=workspace_id, user=user)
+
+
+def _require_rank(mine: str, *roles: str) -> None:
+    """Refuse changes of owners, and new owners, to all but owners. A member changes no roles, not even their own."""
+    if mine not in (Role.OWNER, Role.ADMIN):
+        raise Forbidden(_("Your role in this workspace doesn’t allow that. Ask an owner or admin."))
+    if mine != Role.OWNER and Role.OWNER in roles:
+        raise Forbidden(_("Only owners can make or change owners."))
+
+
+def _keep_an_owner(membership: Membership) -> None:
+    others = Membership.objects.filter(workspace=membership.workspace_id, role=Role.OWNER, user__is_active=True)
+    if membership.role == Role.OWNER and not others.exclude(pk=membership.pk).exists():
+        raise ServiceError("last_owner", _("A workspace needs an owner. Make another member an owner first."))
+
+
+def _too_late() -> ServiceError:
+    return ServiceError("too_late", _("This can’t be undone any more."))

@@ -1,0 +1,109 @@
+"""The settings of a workspace: its members and what they have used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from chat.access import PERMISSIONS, Permission, may, workspace_where
+from chat.errors import Forbidden, ServiceError
+from chat.models import Membership, Workspace
+from chat.queries.workspace_usage import usage_by_owner
+from chat.services.people import members, workspaces
+from chat.views.profile_pictures import picture_url
+from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
+
+ROLES = {
+    Membership.Role.OWNER: pgettext_lazy("workspace role", "Owner"),
+    Membership.Role.ADMIN: pgettext_lazy("workspace role", "Admin"),
+    Membership.Role.MEMBER: pgettext_lazy("workspace role", "Member"),
+    Membership.Role.GUEST: pgettext_lazy("workspace role", "Guest"),
+}
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@signed_in
+def workspace_settings(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+    """Show a workspace to its members, or handle the form named by `part`."""
+    workspace = workspace_where(request.user, Permission.SEE_MEMBERS, number_or_404(workspace_id))
+    if request.method == "GET":
+        return _page(request, workspace)
+    part = request.POST.get("part", "")
+    try:
+        if part in PARTS:
+            PARTS[part](request, workspace)
+    except ServiceError as refused:
+        status = 403 if isinstance(refused, Forbidden) else 422
+        return _page(request, workspace, {part: refused.message}, status=status)
+    is_in = may(request.user, Permission.SEE_MEMBERS, workspace.pk)
+    return redirect("workspace-settings", workspace.pk) if is_in else redirect("home")
+
+
+def _change_role(request: SignedInRequest, workspace: Workspace) -> None:
+    who, role = number(request.POST.get("user_id", "")) or 0, request.POST.get("role", "")
+    changed = members.change_role(author=request.user, workspace_id=workspace.pk, user_id=who, role=role)
+    words = _("%(name)s is now: %(role)s")
+    messages.success(request, words % {"name": changed.user.sender, "role": ROLES[Membership.Role(changed.role)]})
+
+
+def _remove(request: SignedInRequest, workspace: Workspace) -> None:
+    who = number(request.POST.get("user_id", "")) or 0
+    removed = members.remove(author=request.user, workspace_id=workspace.pk, user_id=who)
+    if who == request.user.pk:
+        messages.success(request, _("You have left “%(workspace)s”.") % {"workspace": workspace.name})
+    else:
+        undo = f"bring-back {removed.undo}" if removed.undo else ""
+        messages.success(request, _("%(name)s was removed.") % {"name": removed.user.sender}, extra_tags=undo)
+
+
+def _bring_back(request: SignedInRequest, workspace: Workspace) -> None:
+    back = members.bring_back(author=request.user, workspace_id=workspace.pk, undo=request.POST.get("undo", ""))
+    messages.success(request, _("%(name)s is a member again.") % {"name": back.user.sender})
+
+
+PARTS: dict[str, Callable[[SignedInRequest, Workspace], None]] = {
+    "role": _change_role,
+    "remove": _remove,
+    "bring-back": _bring_back,
+}
+
+
+def _page(
+    request: SignedInRequest, workspace: Workspace, refused: dict[str, str] | None = None, status: int = 200
+) -> HttpResponse:
+    found = workspaces.members_of(request.user, workspace.pk)
+    mine = next(each for each in found if each.user_id == request.user.pk)
+    granted = PERMISSIONS[mine.role]
+    values = {
+        "styles": ["css/dialog.css", "css/settings.css"],
+        "workspace": workspace,
+        "may": {permission.value: True for permission in granted},
+        "my_role": ROLES[Membership.Role(mine.role)],
+        "people": [_person(each, mine) for each in found],
+        "roles": [(role, ROLES[Membership.Role(role)]) for role in members.given_roles(mine.role)],
+        "usage": usage_by_owner(workspace) if Permission.SEE_USAGE in granted else [],
+        "refused": refused or {},
+    }
+    return render(request, "workspace/page.html", values, status=status)
+
+
+def _person(each: Membership, mine: Membership) -> dict[str, Any]:
+    """Describe a member. `can_change`: the viewer may change their role, or remove them."""
+    is_manager = Permission.MANAGE_MEMBERS in PERMISSIONS[mine.role]
+    outranks = mine.role == Membership.Role.OWNER or each.role != Membership.Role.OWNER
+    return {
+        "membership": each,
+        "picture": picture_url(each.user),
+        "role": ROLES[Membership.Role(each.role)],
+        "is_me": each.pk == mine.pk,
+        "can_change": is_manager and outranks,
+    }

@@ -1,0 +1,129 @@
+"""Roles in a workspace: who may change them, and that an owner stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from chat.access import PERMISSIONS, Permission, may, role_in, workspace_where, workspaces_where
+from chat.errors import Forbidden, NoSuchWorkspace, ServiceError
+from chat.models import Membership, SecurityEvent, Session, SessionRole, User, Workspace
+from chat.services.people import members, sharing
+from chat.services.sessions.lifecycle import create_session
+from tests.support.testing_node import person
+
+pytestmark = pytest.mark.django_db
+Role = Membership.Role
+
+
+@pytest.fixture
+def olga(workspace: Workspace) -> User:
+    return member("Olga", workspace, Role.OWNER)
+
+
+@pytest.fixture
+def adam(workspace: Workspace) -> User:
+    return member("Adam", workspace, Role.ADMIN)
+
+
+def member(name: str, workspace: Workspace, role: Role) -> User:
+    user = person(name, workspace)
+    user.memberships.update(role=role)
+    return user
+
+
+def role_of(user: User, workspace: Workspace) -> str | None:
+    return Membership.objects.filter(user=user, workspace=workspace).values_list("role", flat=True).first()
+
+
+def code_of(act: Callable[[], object]) -> str:
+    with pytest.raises(ServiceError) as refused:
+        act()
+    return refused.value.code
+
+
+def change(author: User, user: User, workspace: Workspace, role: str) -> Membership:
+    return members.change_role(author=author, workspace_id=workspace.pk, user_id=user.pk, role=role)
+
+
+def test_roles_permit_what_the_table_says(workspace: Workspace, olga: User, adam: User, ana: User) -> None:
+    """LIVE-06: docs/users.md has the table; a role that is added needs a row."""
+    assert set(PERMISSIONS) == set(Role)
+    assert all(may(user, each, workspace.pk) for user in (olga, adam) for each in Permission)
+    own = {Permission.BEGIN_SESSIONS, Permission.INVITE, Permission.SEE_MEMBERS, Permission.MAKE_AGENTS}
+    assert {each for each in Permission if may(ana, each, workspace.pk)} == own
+    zoe = person("Zoe")
+    assert not any(may(zoe, each, workspace.pk) for each in Permission)
+    assert list(workspaces_where(adam, Permission.MANAGE_RULES)) == [workspace]
+    with pytest.raises(Forbidden):
+        workspace_where(ana, Permission.SEE_USAGE, workspace.pk)
+    with pytest.raises(NoSuchWorkspace):
+        workspace_where(person("Yan"), Permission.SEE_USAGE, workspace.pk)
+
+
+def test_admins_change_all_but_owners(workspace: Workspace, olga: User, adam: User, ana: User) -> None:
+    """LIVE-06: and make none; each change is in the security log."""
+    assert change(adam, ana, workspace, "admin").role == "admin"
+    event = SecurityEvent.objects.get(kind="member_changed")
+    assert (event.actor_id, event.person_id, event.details) == (adam.pk, ana.pk, {"before": "member", "role": "admin"})
+    change(adam, ana, workspace, "member")
+    assert code_of(lambda: change(adam, ana, workspace, "owner")) == "forbidden"
+    assert code_of(lambda: change(adam, olga, workspace, "member")) == "forbidden"
+    assert code_of(lambda: members.remove(author=adam, workspace_id=workspace.pk, user_id=olga.pk)) == "forbidden"
+    assert code_of(lambda: change(ana, adam, workspace, "member")) == "forbidden"
+    assert code_of(lambda: change(ana, ana, workspace, "admin")) == "forbidden"
+    assert code_of(lambda: change(olga, ana, workspace, "guest")) == "invalid"
+    assert code_of(lambda: change(olga, person("Zoe"), workspace, "admin")) == "no_such_member"
+    assert code_of(lambda: change(person("Yan"), ana, workspace, "admin")) == "no_such_workspace"
+    assert (role_of(ana, workspace), role_of(olga, workspace)) == ("member", "owner")
+
+
+@pytest.mark.both_databases
+def test_the_last_owner_stays(workspace: Workspace, olga: User, ana: User) -> None:
+    """LIVE-06: until another member is an owner, too. An owner without access to their account does not count."""
+    sleeping = member("Sam", workspace, Role.OWNER)
+    User.objects.filter(pk=sleeping.pk).update(is_active=False)
+    assert code_of(lambda: change(olga, olga, workspace, "member")) == "last_owner"
+    assert code_of(lambda: members.remove(author=olga, workspace_id=workspace.pk, user_id=olga.pk)) == "last_owner"
+    change(olga, ana, workspace, "owner")
+    change(olga, olga, workspace, "member")
+    assert (role_of(olga, workspace), role_of(ana, workspace)) == ("member", "owner")
+
+
+def test_a_removal_can_be_undone(workspace: Workspace, adam: User, ana: User, bo: User) -> None:
+    """LIVE-06: they lose what was shared with them, keep what is theirs, and get both back for an hour."""
+    shared = create_session(owner=bo, workspace=workspace)
+    own = create_session(owner=ana, workspace=workspace)
+    sharing.share(session=shared, author=bo, user=ana, role="editor")
+    removed = members.remove(author=adam, workspace_id=workspace.pk, user_id=ana.pk)
+    assert (role_in(ana, shared), role_in(ana, own)) == (None, SessionRole.OWNER)
+
+    def undo(author: User, token: str) -> Membership:
+        return members.bring_back(author=author, workspace_id=workspace.pk, undo=token)
+
+    assert code_of(lambda: undo(bo, removed.undo)) == "forbidden"
+    assert code_of(lambda: undo(adam, removed.undo[:-1])) == "too_late"
+    assert undo(adam, removed.undo).role == "member"
+    assert role_in(ana, shared) == SessionRole.EDITOR
+    assert undo(adam, removed.undo).user == ana  # again: no effect
+
+
+def test_members_may_leave(workspace: Workspace, ana: User, olga: User) -> None:
+    """LIVE-06: by removing themselves, with nothing else to manage."""
+    members.remove(author=ana, workspace_id=workspace.pk, user_id=ana.pk)
+    assert role_of(ana, workspace) is None
+
+
+def test_a_guest_can_get_any_role(workspace: Workspace, olga: User, ana: User) -> None:
+    """LIVE-06: a guest becomes a member or more, or is removed with their shares."""
+    session: Session = create_session(owner=ana, workspace=workspace)
+    guests = []
+    for name in ("gil", "gus"):
+        guest = User.objects.create_user(name, can_own_workspace=False)
+        sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer"), user=guest)
+        guests.append(guest)
+    change(olga, guests[0], workspace, "admin")
+    assert role_of(guests[0], workspace) == "admin"
+    assert members.remove(author=olga, workspace_id=workspace.pk, user_id=guests[1].pk).undo == ""
+    assert (role_of(guests[1], workspace), role_in(guests[1], session)) == (None, None)
