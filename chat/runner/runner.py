@@ -121,8 +121,10 @@ class Runner:
 
     def _has_room(self) -> bool:
         """Return whether this process wants more sessions. From any thread."""
-        is_full: bool = len(self._running) >= settings.CAPACITY
-        return not self._is_draining and not is_full and bool(self._lag < BUSY_LAG)
+        if self._is_draining or self._lag >= BUSY_LAG:
+            return False
+        capacity: int = settings.CAPACITY
+        return len(self._running) < capacity
 
     def _take_wakeup(self, loop: asyncio.AbstractEventLoop, wakeup: Wakeup) -> bool:
         """Act on a wakeup of this process, unless it concerns another worker. From any thread."""
@@ -169,7 +171,7 @@ class Runner:
 
     async def _claim_some(self, *, look_first: bool) -> bool:
         """Claim due sessions; return whether more may be due. `look_first` avoids a write lock when none is."""
-        free = min(CLAIM_AT_ONCE, settings.CAPACITY - len(self._running))
+        free: int = min(CLAIM_AT_ONCE, settings.CAPACITY - len(self._running))
         if free <= 0 or self._is_draining or time.monotonic() >= self._safe_until:
             return False
         if look_first and not await self._threads.run(lease.is_work_due):
