@@ -139,10 +139,10 @@ class Feedback(Question):
     def check(self, value: object) -> Json:
         texts = _texts(value)
         if any(name not in {item.id for item in self.items} for name in texts):
-            raise InvalidAnswer(_("Write about the things in the list."))
+            raise InvalidAnswer(_("Give feedback only on the listed items."))
         written = {item.id: texts[item.id].strip() for item in self.items if texts.get(item.id, "").strip()}
         if not written:
-            raise InvalidAnswer(_("Write about at least one of them."))
+            raise InvalidAnswer(_("Give feedback on at least one item."))
         return written
 
 
@@ -295,4 +295,4 @@ def _texts(value: object) -> dict[str, str]:
     match value:
         case dict() if all(isinstance(text, str) and len(text) <= LONGEST_ANSWER for text in value.values()):
             return {str(name): text for name, text in value.items()}
-    raise InvalidAnswer(_("Write a text for each thing in the list."))
+    raise InvalidAnswer(_("Feedback must be one text per listed item."))

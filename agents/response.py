@@ -57,7 +57,7 @@ async def ask(provider: Provider, request: Request, response: Response) -> Async
                 if isinstance(event, ResponseDone):
                     await _run_out(stream)
                     return
-        response.error = ResponseBroken(_("The model's answer was incomplete. Retry to ask again."))
+        response.error = ResponseBroken(_("The model’s answer was incomplete. Retry to ask again."))
     except ProviderError as error:
         response.error = error
     except Exception:  # a bug in an adapter or SDK must end the turn with words, not with a hanging session
@@ -99,7 +99,7 @@ def _verdict(stop_reason: StopReason) -> ProviderError | None:
         case "max_tokens":
             return OutputLimitReached(
                 _(
-                    "The answer reached the model's output limit. Ask it to continue, or raise max_tokens "
+                    "The answer reached the model’s output limit. Ask it to continue, or raise max_tokens "
                     "for this model."
                 )
             )

@@ -79,7 +79,8 @@ class MessageSnapshot:
     `words`: of a text that Parley itself has written, the template and values by which other languages say it.
     `edited_by` is "" unless the last edit was not its author's; `suggestions` counts the open ones. `end_reason` and
     `stopped_by` are of an interrupted turn's end. `held`: queued, and not delivered until a person sends it.
-    `for_agent`: the agent is to answer it.
+    `for_agent`: the agent is to answer it. `attempt_count` and `attempt_current`: how many attempts there are at what
+    follows the message, and which of them follows it now, from 1; 0 if there is only one.
     `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09).
     """
 
@@ -119,6 +120,8 @@ class MessageSnapshot:
     stopped_by_id: int | None = None
     held: bool = False
     for_agent: bool = True
+    attempt_count: int = 0
+    attempt_current: int = 0
 
     @classmethod
     def from_row(cls, row: ChatMessage) -> MessageSnapshot:
@@ -156,6 +159,8 @@ class MessageSnapshot:
             stopped_by_id=row.stopped_by_id,
             held=row.held,
             for_agent=row.for_agent,
+            attempt_count=row.attempt_count,
+            attempt_current=row.attempt_current,
             mode=row.mode,
             agent_id=row.agent_id,
             workflow_id=row.workflow_id,
@@ -226,6 +231,7 @@ def _tool(row: ChatMessage) -> ToolSnapshot:
 class SessionSnapshot:
     """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03).
 
+    `agents` are all of its agents, its own first, if there are several: names, titles, providers and models.
     `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `reasoning_effort` and
     `thinking_budget` are the session's choice as far as its model offers one; "" and None leave it to the model.
     """
@@ -247,12 +253,20 @@ class SessionSnapshot:
     agent_title: str = ""
     mode: str = Session.Mode.AGENT.value
     replies: str = Session.Replies.ALL.value
+    replies_auto: bool = False
+    agents: tuple[Json, ...] = ()
     reasoning_effort: str = ""
     thinking_budget: int | None = None
 
     @classmethod
     def from_row(
-        cls, session: Session, agent_status: str, tool_name: str, agent_title: str, reasoning: Reasoning
+        cls,
+        session: Session,
+        agent_status: str,
+        tool_name: str,
+        agent_title: str,
+        reasoning: Reasoning,
+        agents: tuple[Json, ...] = (),
     ) -> SessionSnapshot:
         return cls(
             id=session.id,
@@ -272,6 +286,8 @@ class SessionSnapshot:
             agent_title=agent_title,
             mode=session.mode,
             replies=session.replies,
+            replies_auto=session.replies_auto,
+            agents=agents,
             reasoning_effort=reasoning.effort,
             thinking_budget=reasoning.budget,
         )
@@ -281,7 +297,7 @@ class SessionSnapshot:
         return context_percent(self.context_used, self.context_window)
 
     def to_json(self) -> Json:
-        return {**asdict(self), "context_percent": self.context_percent}
+        return {**asdict(self), "agents": list(self.agents), "context_percent": self.context_percent}
 
 
 def context_percent(used: int | None, window: int | None) -> float | None:

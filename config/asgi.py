@@ -16,6 +16,7 @@ pages = get_asgi_application()
 from chat import schema  # noqa: E402  # the apps are loaded by the line above
 from chat.asgi.bodies import BodyLimits  # noqa: E402  # likewise
 from chat.asgi.health import Health  # noqa: E402  # likewise
+from chat.asgi.mcp import McpEndpoint  # noqa: E402  # likewise
 from chat.asgi.origins import OriginCheck  # noqa: E402  # likewise
 from chat.asgi.refusals import Receive, Scope, Send, refuse_connection  # noqa: E402  # likewise
 from chat.asgi.socket_credentials import authenticated  # noqa: E402  # likewise
@@ -78,6 +79,7 @@ class Application(ProtocolTypeRouter):
         await runtime.drain()
         try:
             async with asyncio.timeout(STOP_SECONDS):
+                await mcp.stop()
                 await runtime.stop()
                 await self.health.close()
         except TimeoutError:
@@ -155,9 +157,10 @@ def _settle() -> None:
     warm_up()
 
 
+mcp = McpEndpoint(pages)
 application = Application(
     {
-        "http": BodyLimits(pages),
+        "http": BodyLimits(mcp),
         "websocket": UnavailableSockets(authenticated(URLRouter(websocket_urlpatterns), OriginCheck)),
     }
 )

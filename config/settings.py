@@ -259,6 +259,8 @@ TITLES = env.choice("TITLES", "model", "words")
 WORKSPACES = env.str("WORKSPACES", default=str(DATA_DIR / "workspaces"))
 # SANDBOX_NETWORK=1: commands of agents may use the network, this machine's own services too.
 SANDBOX_NETWORK = env.flag("SANDBOX_NETWORK")
+# MCP_INTERNAL_HOSTS: the hosts with an internal address that MCP servers of workspaces may have.
+MCP_INTERNAL_HOSTS = env.hosts("MCP_INTERNAL_HOSTS")
 # RUNNER: "embedded" runs the agents inside the server process; "none" leaves them to other processes.
 RUNNER = env.choice("RUNNER", "embedded", "none")
 # CAPACITY: how many sessions one process runs at once; further ones wait for a free place, or for another process.

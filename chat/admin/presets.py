@@ -41,7 +41,7 @@ HELP_TEXTS = {
     "thinking_budget": _("In tokens, for models that support it. Empty: the model’s default."),
     "max_rounds": _("How often a turn can use tools before the model sums up."),
     "is_offered": _("Whether new sessions can use it."),
-    "position": _("Agents of the configuration file are at place 0, in their order."),
+    "position": _("Lower numbers come first. Agents from the configuration file count as 0 and keep their order."),
 }
 
 
@@ -132,7 +132,7 @@ class PresetForm(Form):
         required=False,
         choices=lambda: [
             (name, f"{name}: {_first_paragraph(TOOLBOX[name].description)}" if name in TOOLBOX else name)
-            for name in registry().tool_names()
+            for name in presets.tool_names()
         ],
     )
     prompts = PromptsField(

@@ -38,8 +38,8 @@ SCRIPTS = ("pages/session.js", "pages/home.js", "pages/guest_home.js", "pages/se
 KEPT_VERSIONS = 3
 # Making a version takes seconds; what has been in the making for so long, its process has left behind.
 ABANDONED_SECONDS = 3600.0
-# Scripts and styles of a whole page are larger than this: Brotli's best quality is worth its time.
-WHOLE_PAGE = 100_000
+# What every first visit loads is larger than this: Brotli's best quality is worth its time.
+FIRST_VISIT = 30_000
 # Above this, the better qualities take most of a minute. Such a file is loaded when a message needs it.
 LARGE = 500_000
 _COMMENT_LINES = re.compile(rb"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
@@ -136,7 +136,7 @@ class BrotliAndGzip(Compressor):  # type: ignore[misc]  # it ships no types
 
     @staticmethod
     def compress_brotli(data: bytes) -> bytes:
-        quality = 5 if len(data) > LARGE else 11 if len(data) > WHOLE_PAGE else 10
+        quality = 5 if len(data) > LARGE else 11 if len(data) > FIRST_VISIT else 10
         compressed: bytes = brotli.compress(data, quality=quality)
         return compressed
 

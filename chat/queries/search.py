@@ -42,6 +42,7 @@ _LINE_START = re.compile(
 _TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t:-]*)*$\n?", re.MULTILINE)
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\s]{1,500}\)")
 _EMPHASIS = re.compile(r"(\*\*|__|~~)(\S[^\n*_~]{0,300}?)\1")
+_ITALIC = re.compile(r"(?<![\w*\\])([*_])(?![\s*_])([^\n*_]{1,300})(?<!\s)\1(?![\w*])")
 _ROW_END = re.compile(r"[ \t]*\|[ \t]*$", re.MULTILINE)
 _CELL = re.compile(r"[ \t]*\|[ \t]*(?=\S)")
 # Limits of the search within one session: found messages, and characters of the query.
@@ -245,7 +246,7 @@ def without_markdown(text: str) -> str:
     text = _TABLE_RULE.sub("", text)
     text = _ROW_END.sub("", _LINE_START.sub("", text))
     text = _LINK.sub(r"\1", text)
-    text = _EMPHASIS.sub(r"\2", text)
+    text = _ITALIC.sub(r"\2", _EMPHASIS.sub(r"\2", text))
     return _CELL.sub(" · ", text).replace("`", "")
 
 

@@ -203,7 +203,7 @@ class Bridge:
         except ModelNotFound:
             await registry().models()  # the provider's list may have arrived since
             agent_input = await self._build_input()
-        if await registry().servers.settle(agent_input.tool_names):
+        if await registry().servers.settle(agent_input.tool_names, agent_input.servers):
             agent_input = await self._build_input()
         self._next_request = agent_input.request
         return agent_input.agent, agent_input.history

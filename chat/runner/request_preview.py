@@ -13,11 +13,11 @@ from agents.providers.base import Request
 from agents.providers.forms import dialect_of, form_of, given_back, without_refused
 from agents.tools import Tool
 from chat.models import ChatMessage, Session
-from chat.projections.context import context, system_prompt
+from chat.projections.context import context
 from chat.projections.context_view import Block, blocks
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure, measured
-from chat.runner.agent_input import build_session_agent, load_context_rows
+from chat.runner.agent_input import build_session_agent, load_context_rows, prompt_of, view_of
 from chat.runner.file_parts import FileParts, Reader, file_sizes, load_file_parts
 
 # The columns that `measured` needs in addition to those of the context.
@@ -36,7 +36,7 @@ class NextRequest:
 
     @property
     def system(self) -> str:
-        return system_prompt(self.rows, self.session.system_prompt)
+        return prompt_of(self.session, self.rows)
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -75,7 +75,7 @@ class NextRequest:
 
 def next_request(session: Session, *more: str, reader: Reader = file_sizes) -> NextRequest:
     """Read a session's next request. `more` are columns of its rows; `reader` reads files that the model accepts."""
-    rows = load_context_rows(session, *more)
+    rows = view_of(session, load_context_rows(session, *more))
     try:
         agent = build_session_agent(session, rows)
     except AgentError as error:

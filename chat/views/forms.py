@@ -6,8 +6,6 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
-from django.contrib.auth.password_validation import password_validators_help_text_html
-from django.utils.functional import lazystr
 from django.utils.translation import gettext_lazy as _
 
 from chat.limits.rates import RateLimited
@@ -16,6 +14,8 @@ from chat.services.people import login_throttle
 from chat.services.people.security_log import Kind, record
 
 WRONG_PASSWORD = _("Wrong password.")
+# Of the validators in the settings.
+PASSWORD_HELP = _("At least 8 characters. Not a common password, and not like your name.")
 
 
 class SignInForm(AuthenticationForm):
@@ -61,7 +61,7 @@ class JoinForm(forms.Form):
         label=_("Password"),
         strip=False,
         max_length=4096,
-        help_text=lazystr(password_validators_help_text_html()),
+        help_text=PASSWORD_HELP,
         widget=forms.PasswordInput({"class": "input", "autocomplete": "new-password"}),
     )
 
@@ -74,6 +74,9 @@ class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # only its st
         for field in self.fields.values():
             field.widget.attrs["class"] = "input"
             field.widget.attrs.pop("autofocus", None)
+        self.fields["new_password1"].help_text = PASSWORD_HELP
+        self.fields["new_password2"].label = _("Repeat the new password")
+        self.fields["new_password2"].help_text = ""
 
 
 class PasswordForm(NewPasswordForm, PasswordChangeForm):
@@ -83,6 +86,10 @@ class PasswordForm(NewPasswordForm, PasswordChangeForm):
         **PasswordChangeForm.error_messages,
         "password_incorrect": WRONG_PASSWORD,
     }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["old_password"].label = _("Current password")
 
     def clean_old_password(self) -> str:
         _begin_confirmation(self.user)

@@ -55,6 +55,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "manages": places.here is not None and places.here.id == row.workspace_id and places.here.is_managed,
         "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
         "agent_name": own.title,
+        "agents": json.dumps(snapshot.agents),
         "faces": json.dumps({user.pk: picture_url(user) for user in people}),
         "viewer_name": senders(people).get(request.user.pk, request.user.sender),
         "prompts": spoken(own.prompts),
@@ -95,7 +96,9 @@ def messages(request: SignedInRequest, session_id: str) -> HttpResponse:
     """
     row, _role = session_for(request.user, session_id)
     page = _page(row, request.GET.dict())
-    return render(request, "chat/session/older.html", {"session": row, **_messages(page), **_ends(request.GET.dict())})
+    return render(
+        request, "chat/session/messages.html", {"session": row, **_messages(page), **_ends(request.GET.dict())}
+    )
 
 
 def _page(row: Session, asked: dict[str, str]) -> reading.Page:

@@ -58,7 +58,7 @@ def _done_message(action: SessionAction, done: ActionResult) -> str:
         SessionAction.RESTORE: ngettext("Session restored", "%(count)s sessions restored", count),
         SessionAction.DELETE: ngettext("Session deleted", "%(count)s sessions deleted", count),
         SessionAction.UNDELETE: ngettext("Session restored", "%(count)s sessions brought back", count),
-        SessionAction.LEAVE: ngettext("You left the session", "You have left %(count)s sessions", count),
+        SessionAction.LEAVE: ngettext("You left the session", "You left %(count)s sessions", count),
     }
     words = sentences.get(action, "") % {"count": count}
     if not words or not done.left_out:

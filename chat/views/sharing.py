@@ -81,7 +81,7 @@ def revoke_invitations(request: SignedInRequest, session_id: str) -> HttpRespons
     """End all invitation links of the session."""
     row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     sharing.revoke_invitations(session=row, author=request.user)
-    return _dialog(request, row, done=_("The session's invitation links no longer work."))
+    return _dialog(request, row, done=_("The session’s invitation links no longer work."))
 
 
 def _change(request: SignedInRequest, row: Session, change: Callable[[], None]) -> HttpResponse:

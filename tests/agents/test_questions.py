@@ -80,7 +80,7 @@ def test_answer_that_fits_is_what_the_model_gets(kind: str, more: dict[str, Any]
         ("plan_review", {"decision": "edit", "plan": " "}, "Write the plan"),
         ("plan_review", {"decision": "maybe"}, "Approve the plan"),
         ("feedback", {}, "at least one"),
-        ("feedback", {"c": "x"}, "in the list"),
+        ("feedback", {"c": "x"}, "listed items"),
         ("action_selection", ["a"], "from the list"),
         ("approval", {"approved": False, "arguments": {}}, "Approve the call"),
         ("approval", {"approved": "yes"}, "Approve the call"),

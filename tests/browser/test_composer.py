@@ -181,6 +181,20 @@ async def test_ctrl_enter_sends_for_those_who_like_it(ana: Person, model: WireSe
     await expect(ana.messages.first.locator(".plain")).to_have_text("One\ntwo", use_inner_text=True)
 
 
+async def test_keys_are_explained_until_the_tenth_message(ana: Person, model: WireServer) -> None:
+    """UI-09: the hint below the field goes when the user knows the keys, and stays away after a reload."""
+    model.script(reply("Fine"))
+    hint = ana.page.get_by_text("Enter to send · Shift+Enter for a new line")
+    await expect(hint).to_be_visible()
+    await ana.page.evaluate("localStorage.setItem('parley:sent-count', '9')")
+    await ana.say("The tenth")
+    await expect(hint).to_be_hidden()
+    await expect(ana.answers.first).to_contain_text("Fine")
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await expect(hint).to_be_hidden()
+
+
 async def test_withdrawn_message_goes_back_to_the_composer(ana: Person, model: WireServer) -> None:
     """RUN-06: the text returns unless the composer has other text; Undo then adds the message above it."""
     gate = await busy(ana, model)

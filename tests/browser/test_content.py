@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
@@ -35,6 +37,17 @@ async def told(ana: Person, model: WireServer) -> Person:
     await ana.say("Show me")
     await expect(ana.answers.get_by_role("button", name="Preview")).to_have_count(2)
     return ana
+
+
+async def test_bare_address_in_an_answer_is_a_link(ana: Person, model: WireServer) -> None:
+    """An address without a scheme is one, too; the full stop after it is not part of it."""
+    model.script(reply("See https://example.org/a?b=1, or www.example.org."))
+    await ana.say("Go")
+    await ana.sees_state("idle")
+    links = ana.answers.first.get_by_role("link")
+    await expect(links).to_have_text(["https://example.org/a?b=1", "www.example.org"])
+    await expect(links.first).to_have_attribute("href", "https://example.org/a?b=1")
+    await expect(links.first).to_have_attribute("rel", re.compile("noopener"))
 
 
 async def test_footnotes_lead_there_and_back(told: Person) -> None:

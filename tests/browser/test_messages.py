@@ -200,6 +200,33 @@ async def test_open_menu_keeps_its_button_while_more_can_be_done(ana: Person, mo
     await expect(button).to_have_attribute("aria-expanded", "false")
 
 
+async def test_toolbar_stays_with_the_message_that_is_pointed_at(ana: Person, model: WireServer) -> None:
+    """UI-11: it is in sight in the middle of a long message, moves on after Escape, and Details open beside it."""
+    long = "\n\n".join(f"Paragraph {number}" for number in range(90))
+    await talk(ana, model, long, "Short", "Last")
+    page, (first, second) = ana.page, (ana.answers.nth(0), ana.answers.nth(1))
+    await first.get_by_text("Paragraph 45", exact=True).scroll_into_view_if_needed()
+    await first.get_by_text("Paragraph 45", exact=True).hover()
+    await expect(first.get_by_role("group", name="Message actions")).to_be_in_viewport(ratio=1)
+
+    await second.hover()
+    await second.get_by_role("button", name="More actions").click()
+    await page.keyboard.press("Escape")
+    await ana.messages.nth(2).hover()
+    await expect(ana.messages.nth(2).get_by_role("group", name="Message actions")).to_be_visible()
+    await expect(second.get_by_role("group", name="Message actions")).to_have_count(0)
+
+    await choose(ana, second, "Details")
+    details = page.get_by_role("dialog", name="Details")
+    await expect(details).to_contain_text(str(await second.get_attribute("id")))
+    await expect(second.get_by_role("group", name="Message actions")).to_be_visible()
+    button = second.get_by_role("button", name="More actions")
+    places = "([box, button]) => [box, button].map(each => each.getBoundingClientRect().top)"
+    top, near = await page.evaluate(places, [await details.element_handle(), await button.element_handle()])
+    height = await details.evaluate("box => box.offsetHeight")
+    assert -height - 40 < top - near < 60
+
+
 async def test_message_is_copied_to_the_letter(ana: Person, model: WireServer) -> None:
     """MSG-12, UI-11: the copy is the Markdown source, however the page renders it; the message's link leads to it."""
     await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])

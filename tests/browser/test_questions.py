@@ -145,6 +145,31 @@ async def test_every_kind_is_answered_and_others_see_it_at_once(
     bo.complain()
 
 
+@pytest.mark.parametrize("at_end", [True, False])
+async def test_question_that_is_aimed_at_does_not_move_when_another_is_answered(
+    ana: Person, model: WireServer, browser: Browser, at_end: bool
+) -> None:
+    """A click reaches its button while another user answers a question above, at the end of the list and elsewhere."""
+    bo = await invited(ana, browser, "Bo")
+    last = [] if at_end else [FORM]
+    await asked(ana, model, PLAN, SELECTION, CONFIRMATION, *last)
+    question = card(ana, "Delete the table?")
+    await question.evaluate("card => card.scrollIntoView({ block: 'end' })")
+    button = question.get_by_role("button", name="No")
+    await button.hover()
+    await ana.page.mouse.down()
+    await press(card(bo, "The plan"), "Approve")
+    await expect(card(ana, "The plan")).to_contain_text("Bo answered")
+    await card(bo, "Which fruit?").get_by_role("checkbox", name="Pears").check()
+    await press(card(bo, "Which fruit?"), "Send answer")
+    await expect(card(ana, "Which fruit?")).to_contain_text("Bo answered")
+    await ana.page.mouse.up()
+    await expect(card(ana, "Delete the table?")).to_contain_text("Admin answered")
+    if not at_end:
+        await ana.stop.click()
+    await ana.sees_state("idle")
+
+
 async def test_refused_answer_and_draft_stay(ana: Person, model: WireServer, browser: Browser) -> None:
     """The card says at the field what is wrong. What was entered survives that, a reload, and other answers."""
     await asked(ana, model, FORM, SELECTION)
@@ -260,9 +285,9 @@ async def test_tool_is_approved_by_keyboard_and_a_viewer_only_looks_on(
 
     await asked(ana, model, SUM, then="42")
     await page.get_by_role("button", name="More ways to allow").click()
-    await expect(page.get_by_role("menuitem")).to_have_text(["Allow in this session", "Always allow for this agent"])
+    await expect(page.get_by_role("menuitem")).to_have_text(["Allow for this session", "Always allow for this agent"])
     await press("Enter")
-    await expect(bo.page.locator(".decision").last).to_contain_text("Admin allowed this in this session")
+    await expect(bo.page.locator(".decision").last).to_contain_text("Admin allowed this for the session")
     await ana.sees_state("idle")
     model.script(asking(SUM), reply("Again"))
     await ana.say("And again")

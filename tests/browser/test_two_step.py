@@ -31,7 +31,7 @@ async def test_passkey_and_app_are_set_up_and_sign_in(browser: Browser, server: 
 
     await page.goto(f"{home}settings/")
     await page.get_by_label("New password", exact=True).fill(PASSWORD)
-    await page.get_by_label("New password confirmation").fill(PASSWORD)
+    await page.get_by_label("Repeat the new password").fill(PASSWORD)
     await page.keyboard.press("Enter")
     await expect(page.locator("#toasts")).to_contain_text("Password changed.")
 

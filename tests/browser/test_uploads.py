@@ -70,6 +70,7 @@ async def test_file_that_is_refused_says_why(ana: Person, model: WireServer) -> 
     await expect(ana.page.get_by_role("alert")).to_contain_text("failed files")
     await expect(ana.composer).to_have_value("Run it")
     await ana.page.get_by_role("button", name="Remove setup.exe").click()
+    await expect(ana.page.locator("#notices .notice")).to_have_count(0)
     await ana.composer.press("Enter")
     await expect(ana.answers.first).to_contain_text("Fine")
     ana.complaints = [said for said in ana.complaints if REFUSED not in said]

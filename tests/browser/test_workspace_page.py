@@ -52,7 +52,7 @@ async def test_owner_changes_roles_and_takes_a_removal_back(ana: Person, browser
 
 
 async def test_member_sees_the_members_and_leaves(ana: Person, browser: Browser) -> None:
-    """LIVE-06: a member sees who is there, changes nobody, and may leave."""
+    """LIVE-06: a member sees who is there, changes no one, and may leave."""
     gil = await invited(ana, browser, "Gil")
     page = await open_workspace(ana)
     await change(page, "Gil", "Member")

@@ -51,7 +51,7 @@ async def slow() -> str:
         (RateLimited("Wait a little.", retry_after=3600), "Wait a little.", ErrorSnapshot("rate_limited", "retry")),
         (
             HangUp(),
-            "The model's answer was incomplete. Retry to ask again.",
+            "The model’s answer was incomplete. Retry to ask again.",
             ErrorSnapshot("broken", "retry"),
         ),
     ],

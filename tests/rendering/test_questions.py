@@ -110,7 +110,7 @@ def test_approval_shows_what_would_run() -> None:
     ("answer", "status", "words"),
     [
         ({"approved": True, "scope": "once"}, "complete", "Bo allowed this once"),
-        ({"approved": True, "scope": "session"}, "running", "Bo allowed this in this session"),
+        ({"approved": True, "scope": "session"}, "running", "Bo allowed this for the session"),
         ({"approved": True, "scope": "agent"}, "pending", "Bo always allows this for this agent"),
         ({"approved": False, "comment": " No. "}, "failed", "Bo refused: No."),
         ({"approved": False, "comment": ""}, "failed", "Bo refused"),

@@ -42,9 +42,10 @@ class SharedServer(ForkedServer):
             self.kill()
         with closing(sqlite3.connect(self._database, timeout=IDLE_SECONDS)) as database:
             self._set_back(database)
-        if not self.is_running:
-            self.start()
-        self.link = self._first_link
+        if self.is_running:
+            self.link = self._first_link
+        else:
+            self.start()  # its new link replaces the first one
 
     def _is_idle(self) -> bool:
         """Wait until all turns have ended; return False if one does not end in time."""

@@ -195,7 +195,7 @@ def decision_of(message: MessageSnapshot) -> Decision | None:
         words = _("%(name)s refused: %(comment)s") if comment else _("%(name)s refused")
         return Decision("ban", words % {**name, "comment": comment}, tool.answered_at)
     words = {
-        "session": _("%(name)s allowed this in this session"),
+        "session": _("%(name)s allowed this for the session"),
         "agent": _("%(name)s always allows this for this agent"),
     }.get(str(answer.get("scope")), _("%(name)s allowed this once"))
     return Decision("shield", words % name, tool.answered_at)

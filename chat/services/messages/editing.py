@@ -164,7 +164,7 @@ def remove(*, session: Session, author: User, message_id: str, as_staff: bool = 
     _require_own(tx, row, author, as_staff=as_staff)
     _require_idle(tx)
     if row.type in TURN_MARKERS:
-        raise ServiceError("not_removable", _("This can’t be removed apart from its turn."))
+        raise ServiceError("not_removable", _("This line belongs to its turn and can’t be removed on its own."))
     remove_rows(tx, _with_own_markers(row), author, Kind.REMOVE)
     tx.save()
 

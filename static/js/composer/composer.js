@@ -3,10 +3,12 @@ import { isIdle, setPart, showIdleAgain } from "../messages/frames.js";
 import { pendingOf, showPending } from "../messages/list.js";
 import { toEnd } from "../messages/scroll.js";
 import { ask, isGuest, live, page } from "../messages/session.js";
+import { keep, kept } from "../net/storage.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
 import { composing, field, fits, grow, insert, restore, sends, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
+import { toast } from "../ui/toast.js";
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
 import * as drafts from "./drafts.js";
 import { looked, Outbox, remember } from "./drafts.js";
@@ -76,7 +78,15 @@ function tell() {
 const repliesTo = (which) => page.dataset.replies === which;
 const reply = (which) => ask({ type: "configure", replies: which });
 
+/** Shows that the number of people has changed which messages the agent answers, with the way back. */
+function tellReplies({ detail: replies }) {
+  const action = { label: words.replyToAll, run: () => reply("all") };
+  if (replies === "all") toast(words.nowRepliesToAll);
+  else toast(words.nowRepliesToMentions, { action: isGuest ? null : action });
+}
+
 function connectReplies() {
+  page.addEventListener("parley:replies", tellReplies);
   if (isGuest) return;
   on("reply-to-all", () => reply("all"));
   offer({
@@ -93,6 +103,40 @@ function connectReplies() {
     run: () => reply("all"),
     can: () => repliesTo("mentions"),
   });
+}
+
+// The mode of the session: with tools, without, or for a run that no one watches (MSG-09).
+
+const setMode = (mode) => ask({ type: "configure", mode });
+
+function connectModes() {
+  if (isGuest) return;
+  const modes = { agent: words.modeAgent, chat: words.modeChat, run: words.modeRun };
+  on("mode-agent", () => setMode("agent"));
+  for (const [mode, label] of Object.entries(modes))
+    offer({
+      id: `mode-${mode}`,
+      label,
+      words: words.modeWords,
+      icon: { agent: "wrench", chat: "message-square", run: "clock" }[mode],
+      slash: `mode-${mode}`,
+      run: () => setMode(mode),
+      can: () => page.dataset.mode !== mode,
+    });
+}
+
+// The keys for sending are explained below the field until the user has sent ten messages in this browser.
+
+const EXPLAINED = 10;
+const SENT = "parley:sent-count";
+
+function showHint() {
+  form.toggleAttribute("data-practised", Number(kept(SENT)) >= EXPLAINED);
+}
+
+function countSent() {
+  if (Number(kept(SENT)) < EXPLAINED) keep(SENT, String(Number(kept(SENT)) + 1));
+  showHint();
 }
 
 const SLOW = 400; // ms after which an unconfirmed message is shown as being sent
@@ -114,11 +158,13 @@ export class Composer {
     connectTyping();
     connectWorking();
     connectReplies();
+    connectModes();
     connectUploads();
     connectDropping();
     connectDictation();
     connectCompletion(commandSource, mentionSource);
     grow(field);
+    showHint();
     if (!TOUCH.matches) field.focus(); // on a phone that would cover half the page with the keyboard
     for (const entry of this.#outbox.pending()) showPending(entry);
   }
@@ -172,6 +218,7 @@ export class Composer {
     if (!text.trim() && !files.length) return;
     const entry = this.#outbox.add(text, files);
     if (text.trim()) remember(text);
+    countSent();
     write("");
     showPending(entry, live.state === "connected" ? SLOW : 0);
     this.#send(entry);

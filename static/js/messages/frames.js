@@ -1,4 +1,5 @@
 // Applies frames to the page, in order, together once per animation frame; also those of streaming texts.
+import { TOUCH } from "../ui/commands.js";
 import { make, parse, patchChildren } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { announce, over, say } from "../ui/notice.js";
@@ -47,11 +48,15 @@ export function setPart(name, html) {
   if (name === "agent") showAgent();
 }
 
-function setSession({ parts, status, archived, replies }) {
+function setSession({ parts, status, archived, replies, automatic, mode, agents }) {
   for (const [name, html] of Object.entries(parts)) setPart(name, html);
   setStatus(status);
   page.dataset.archived = archived ? "yes" : "no";
+  if (automatic && page.dataset.replies !== replies)
+    page.dispatchEvent(new CustomEvent("parley:replies", { detail: replies }));
   page.dataset.replies = replies;
+  page.dataset.mode = mode;
+  page.dataset.agents = JSON.stringify(agents);
 }
 
 function setWork({ html, status }) {
@@ -69,6 +74,8 @@ function showAgent() {
 function setStatus(status) {
   const turned = (page.dataset.status === "idle") !== (status === "idle");
   page.dataset.status = status;
+  // Stop is about to be hidden. On phones a focus in the field would open the keyboard.
+  if (status === "idle" && document.activeElement === stop && !TOUCH.matches) document.getElementById("text").focus();
   if (stop) stop.disabled = status === "idle";
   if (status === "idle") over("agent");
   if (turned && status !== "idle") say(fill(words.isThinking, { name: page.dataset.agent || words.assistant }));
@@ -138,9 +145,10 @@ export class Inbox {
   flush() {
     this.#due = 0;
     if (!this.#frames.length) return;
-    for (const frame of this.#frames.splice(0)) this.#doing[frame.op]?.(frame);
-    this.#streams.flush();
-    keepPlace();
+    keepPlace(() => {
+      for (const frame of this.#frames.splice(0)) this.#doing[frame.op]?.(frame);
+      this.#streams.flush();
+    });
   }
 
   #stream(frame) {

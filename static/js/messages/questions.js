@@ -1,6 +1,6 @@
 // Questions of agents to people (UI-12): drafts of answers, sending them, and going to the open question.
 import * as store from "../net/storage.js";
-import { isBehind, offer, on } from "../ui/commands.js";
+import { on } from "../ui/commands.js";
 import { make } from "../ui/dom.js";
 import { composing } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
@@ -187,20 +187,12 @@ function connectDrafts() {
 
 // Going to the open question.
 
-async function goTo() {
+export async function goTo() {
   if (!first()) await toEnd();
   const question = first();
   if (!question) return;
   await reveal(question.closest("article").id, { quietly: true });
   question.focus({ preventScroll: true });
-}
-
-/** Alt+↓ opens lists and calendars, in fields that have them. */
-function keys(event) {
-  const isDown = event.key === "ArrowDown" && event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey;
-  if (!isDown || event.defaultPrevented || isBehind() || event.target.matches?.("select, input") || !first()) return;
-  event.preventDefault();
-  goTo();
 }
 
 /** Ctrl+Enter in a field presses the main button of the visible part. */
@@ -221,17 +213,7 @@ function announce() {
 
 export function connect() {
   new MutationObserver(announce).observe(page, { attributeFilter: ["data-status"] });
-  offer({
-    id: "question",
-    label: words.questionGo,
-    icon: "circle-help",
-    keys: "Alt+↓",
-    slash: "question",
-    run: goTo,
-    can: () => first() !== null,
-  });
-  document.addEventListener("keydown", keys);
-  on("question-go", goTo);
+  announce();
   if (!canEdit) return;
   connectDrafts();
   on("question-view", turn);

@@ -102,11 +102,26 @@ async function toMoment(moment) {
   document.getElementById(found.id)?.focus({ preventScroll: true });
 }
 
-/** Call after the list has changed. */
-export function keepPlace() {
+/**
+ * Changes the list and keeps the place: the end, or what is in view. An open question under the pointer or with the focus
+ * stays where it is, so that a press reaches the button that it was aimed at.
+ */
+export function keepPlace(change) {
+  const question = questionInUse();
+  const top = question?.getBoundingClientRect().top;
+  change();
+  if (question?.isConnected && isOpen(question)) {
+    log.scrollTop += question.getBoundingClientRect().top - top;
+    if (distance() > NEAR) leave();
+  }
   if (following) follow();
   else count();
 }
+
+let pointedAt = null;
+const isOpen = (question) => question?.dataset.open === "yes";
+const questionInUse = () =>
+  [pointedAt, document.activeElement].map((element) => element?.closest(".question")).find(isOpen);
 
 /** Stops following the end. */
 export function leave() {
@@ -123,6 +138,8 @@ function connectScroll() {
     log.focus({ preventScroll: true });
   });
   log.addEventListener("click", opened);
+  list.addEventListener("pointerover", ({ target }) => (pointedAt = target));
+  list.addEventListener("pointerleave", () => (pointedAt = null));
   // Messages get their real height only when they come into view, so the end also moves without new messages.
   const observer = new ResizeObserver(() => following && follow());
   for (const element of [log, ...log.children]) observer.observe(element);

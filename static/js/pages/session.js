@@ -4,19 +4,19 @@ import * as queue from "../composer/queue.js";
 import * as opener from "../dialogs/opener.js";
 import * as header from "../header/header.js";
 import * as actions from "../messages/actions.js";
-import { retry } from "../messages/actions.js";
+import { continueAnswer, retry } from "../messages/actions.js";
+import * as attempts from "../messages/attempts.js";
 import * as content from "../messages/content.js";
 import { Inbox, showIdleAgain, showThinking } from "../messages/frames.js";
 import { adopt, renew } from "../messages/list.js";
 import * as notifications from "../messages/notifications.js";
-import * as questions from "../messages/questions.js";
 import * as scroll from "../messages/scroll.js";
 import { ask, canEdit, live, page } from "../messages/session.js";
 import * as toolbar from "../messages/toolbar.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
 import * as panel from "../panel/opener.js";
 import * as rail from "../sidebar/session_list.js";
-import { on } from "../ui/commands.js";
+import { isBehind, offer, on } from "../ui/commands.js";
 import { restore } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { connectAll, late } from "../ui/late.js";
@@ -52,9 +52,47 @@ on("expand", (button) => {
   button.closest(".message").focus({ preventScroll: true });
   button.remove();
 });
+/** Loads what questions need with the first of them: most sessions have none. What is pressed before is done then. */
+function connectQuestions() {
+  const list = at("messages");
+  let module = null;
+  const load = async () => (module ??= await late(() => import("../messages/questions.js")));
+  const goTo = async () => (await load())?.goTo();
+  const isAsked = () => list.querySelector(".question[data-open=yes]") !== null;
+  offer({
+    id: "question",
+    label: words.questionGo,
+    icon: "circle-help",
+    keys: "Alt+↓",
+    slash: "question",
+    run: goTo,
+    can: isAsked,
+  });
+  on("question-go", goTo);
+  document.addEventListener("keydown", (event) => {
+    const isDown = event.key === "ArrowDown" && event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey;
+    // Alt+↓ opens lists and calendars, in fields that have them.
+    if (!isDown || event.defaultPrevented || isBehind() || event.target.matches?.("select, input") || !isAsked())
+      return;
+    event.preventDefault();
+    goTo();
+  });
+  list.addEventListener("submit", async (event) => {
+    const { target: form, submitter } = event;
+    if (module || !form.matches("[data-question]")) return;
+    event.preventDefault();
+    if (await load()) form.requestSubmit(submitter);
+  });
+  live.addEventListener("frame", ({ detail: { op, html } }) => {
+    if (op === "message" && html.includes('class="question"')) load();
+  });
+  if (list.querySelector(".question")) load();
+}
+
 on("suggestions", async (button) => (await late(() => import("../messages/details.js")))?.toggleSuggestions(button));
 on("prompt", (button) => composer.suggest(button.value));
-for (const action of ["retry", "continue"]) on(action, (button) => retry(button.dataset));
+on("retry", (button) => retry(button.dataset));
+on("continue", () => continueAnswer());
 
 function refused(kind, key, message) {
   if (kind === "send") composer.refused(key);
@@ -79,7 +117,8 @@ function tellRole() {
 adopt([...at("messages").children]);
 tellRole();
 adopt([...at("queue").querySelectorAll(".queued[id]")]);
-connectAll(scroll, toolbar, questions);
+connectAll(scroll, toolbar, attempts);
+connectQuestions();
 shell.connect((title) => ask({ type: "rename", title }));
 rail.connect(() => live.state === "connected");
 addEventListener("beforeprint", () => renew(at("messages"), { whole: true }));

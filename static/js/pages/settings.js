@@ -1,49 +1,72 @@
-// The settings page: choices apply at once.
+// The settings of a user and of a workspace, and other pages with panels and forms.
 import * as signOut from "../sidebar/sign_out.js";
+import { connectCopying } from "../ui/clipboard.js";
 import { ready } from "../ui/commands.js";
-import { connectCopying } from "../ui/copy_text.js";
 import * as preferences from "../ui/preferences.js";
-import { showSection } from "../ui/sections.js";
 import { localise } from "../ui/time.js";
 import * as toasts from "../ui/toast.js";
 
-// A new API token: shown once, with a button to copy it, and not created again by a reload.
-
-const field = document.querySelector("input#token-answer");
-
-if (field) {
-  field.select();
-  connectCopying(document.getElementById("copy-token"), field, () => field.value);
-}
-
-const form = document.getElementById("preferences");
-const said = document.getElementById("saved").dataset;
+const at = (id) => document.getElementById(id);
 
 for (const part of [preferences, signOut, toasts]) part.connect();
-
-form.addEventListener("change", async ({ target }) => {
-  if (target.name === "notify" && target.checked && !(await allowed(target))) return;
-  const value = target.type === "checkbox" && !target.checked ? "no" : target.value;
-  if (target.name === "theme") document.dispatchEvent(new CustomEvent("parley:theme", { detail: value }));
-  const problem = await preferences.keep({ [target.name]: value }, said.notSaved);
-  if (!problem && target.name === "language") return location.reload(); // the page itself changes its language
-  toasts.toast(problem || said.saved);
-});
-
 localise(document);
+if (at("preferences")) connectPreferences(at("preferences"), at("saved").dataset);
+connectSecrets(at("token-answer"), at("codes"));
 // Later, because the browser's jump to the address's #section at the end of loading takes the focus.
 addEventListener("load", () => setTimeout(() => document.querySelector("[aria-invalid=true]")?.focus()));
 showSection();
-
 for (const upload of document.querySelectorAll("form[data-at-once]"))
   upload.addEventListener("change", () => upload.requestSubmit());
-
 ready();
+
+/** Applies a choice at once. */
+function connectPreferences(form, said) {
+  form.addEventListener("change", async ({ target }) => {
+    if (target.name === "notify" && target.checked && !(await allowed(target))) return;
+    const value = target.type === "checkbox" && !target.checked ? "no" : target.value;
+    if (target.name === "theme") document.dispatchEvent(new CustomEvent("parley:theme", { detail: value }));
+    const problem = await preferences.keep({ [target.name]: value }, said.notSaved);
+    if (!problem && target.name === "language") return location.reload(); // the page itself changes its language
+    toasts.toast(problem || said.saved);
+  });
+}
+
+/** A new API token and new recovery codes are shown once, with a button to copy them. */
+function connectSecrets(token, codes) {
+  if (token?.matches("input")) {
+    token.select();
+    connectCopying(at("copy-token"), token, () => token.value);
+  }
+  if (codes)
+    connectCopying(at("copy-codes"), codes, () => [...codes.children].map((code) => code.textContent).join("\n"));
+}
 
 /** Asks the browser for permission when the user switches notifications on; shows a refusal. */
 async function allowed(box) {
   const answer = "Notification" in window ? await Notification.requestPermission() : "denied";
   box.checked = answer === "granted";
-  document.getElementById("notify-refused").hidden = box.checked;
+  at("notify-refused").hidden = box.checked;
   return box.checked;
+}
+
+/** Marks the section in view in the navigation: the last one whose top has been passed. */
+function showSection() {
+  const links = [...document.querySelectorAll(".settings-nav a")];
+  if (!links.length) return;
+  let due = 0;
+  const look = () => {
+    due = 0;
+    const isAtEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
+    const begun = links.filter(({ hash }) => document.querySelector(hash).getBoundingClientRect().top < 120);
+    const present = (isAtEnd && scrollY > 0 ? links : begun).at(-1) ?? links[0];
+    for (const link of links) {
+      if (link !== present) link.removeAttribute("aria-current");
+      else if (!link.hasAttribute("aria-current")) {
+        link.setAttribute("aria-current", "true");
+        link.parentElement.scrollLeft = link.offsetLeft - link.parentElement.offsetWidth / 3;
+      }
+    }
+  };
+  addEventListener("scroll", () => (due ||= requestAnimationFrame(look)), { passive: true });
+  look();
 }

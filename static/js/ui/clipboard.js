@@ -1,12 +1,37 @@
-// Copies code blocks, outputs and links, and shows whether that worked.
+// Copies code blocks, outputs and links, and shows whether that worked. Over plain http there is no API for the clipboard: a
+// shown text is selected and copied.
 import { on } from "./commands.js";
-import { copyText } from "./copy_text.js";
 import { make } from "./dom.js";
 import { words } from "./i18n.js";
 import { notice, say, settle } from "./notice.js";
 import { toast } from "./toast.js";
 
 const SHOWN_MS = 2000;
+
+/** Copies text; where the page has no access to the clipboard, selects and copies the `shown` element instead. */
+async function copyText(text, shown) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return Boolean(shown) && copyBySelection(shown);
+  }
+}
+
+/** Makes a button copy an element's text and show the result in words that the button has as data. */
+export function connectCopying(button, shown, textOf) {
+  history.replaceState(null, "", location.href); // this page is the answer to a form: a reload must not send the form again
+  button.addEventListener("click", async () => {
+    const copied = await copyText(textOf(), shown);
+    toast(copied ? button.dataset.copied : button.dataset.notCopied);
+  });
+}
+
+function copyBySelection(source) {
+  if (source.select) source.select();
+  else getSelection().selectAllChildren(source);
+  return document.execCommand("copy");
+}
 
 /** Copies the text that belongs to a button, and shows the result on the button for a moment. */
 async function copyFor(button) {

@@ -1,6 +1,6 @@
-// The texts of the scripts in the user's language, from templates/chat/words.html.
+// The texts of the scripts in the user's language, from templates/chat/words.html. Pages outside of sessions have none.
 
-const said = document.getElementById("words").dataset;
+const said = document.getElementById("words")?.dataset ?? {};
 
 /** `words.tooLong` is data-too-long. Throws for an unknown name. */
 export const words = new Proxy(said, {
