@@ -46,6 +46,9 @@ MAX_CALLS = 32
 NOT_RUN_MANY = f"Not run: at most {MAX_CALLS} tool calls of one response are run. Call it again if it is still needed."
 NOT_RUN_CUT = "Not run: the response that asked for it was cut short."
 NOT_RUN_LIMIT = "Not run: the tool rounds of this turn are used up."
+NOT_RUN_UNATTENDED = (
+    "Not run: no one is there to answer or to approve this call. Go on without it, and say what a person has to decide."
+)
 NOT_RUN_DENIED = "Not run: the rules of this agent do not allow this call."
 
 
@@ -69,6 +72,8 @@ class Agent:
     is_imported: bool = False
     rules: Rules = NO_RULES
     sandbox: Sandbox | None = None
+    # No one is there to answer questions and to approve calls, which are refused.
+    unattended: bool = False
 
 
 CheckPending = Callable[[], Awaitable[bool]]
@@ -97,7 +102,8 @@ async def run(
     history get a new id: some servers number them from zero in every response, and others refuse an id that occurs
     twice in a conversation.
 
-    Calls that people have to answer or approve get a ToolWaiting in its place. When the other calls of the round are
+    Calls that people have to answer or approve get a ToolWaiting in its place, or are refused if the agent is
+    unattended. When the other calls of the round are
     done, the turn ends as `waiting` (UI-12). It goes on from a history with the results, or with the calls as approved.
 
     Cancelling the consumer or closing the generator closes the provider's stream and cancels running tools.
@@ -149,6 +155,8 @@ class _Turn:
         for place, call in enumerate(calls):
             many = ToolReturned(failed(call, NOT_RUN_MANY)) if place >= MAX_CALLS else None
             first = many or before_running(tools.get(call.name), call, self.agent.rules)
+            if isinstance(first, ToolWaiting) and self.agent.unattended:
+                first = ToolReturned(failed(call, NOT_RUN_UNATTENDED))
             if first is None:
                 runnable.append(call)
                 continue

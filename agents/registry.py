@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from agents.errors import ModelNotFound
 from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.loop import Agent
-from agents.mcp.config import SEPARATOR, server_of
+from agents.mcp.config import SEPARATOR, AddedServer, server_of
 from agents.mcp.pool import SandboxOf, Servers
 from agents.providers.base import Provider
 from agents.providers.demo.provider import DemoProvider
@@ -89,6 +89,8 @@ class AgentPreset:
     memory: bool = True
     # Whether the conversation so far comes from a file.
     is_imported: bool = False
+    # MCP servers beside those of the configuration file.
+    servers: tuple[AddedServer, ...] = field(default=(), compare=False)
 
 
 def load(path: Path | None, env: Mapping[str, str], sandbox_of: SandboxOf | None = None) -> Registry:
@@ -164,7 +166,7 @@ class Registry:
             model=model,
             provider=self.provider(provider),
             system=preset.system_prompt,
-            tools=self.usable_tools(preset.tools),
+            tools=self.usable_tools(preset.tools, preset.servers),
             max_rounds=preset.max_rounds,
             max_tokens=own.max_tokens if own else None,
             options=config.options | (own.options if own else {}),
@@ -179,10 +181,10 @@ class Registry:
 
     # Tools
 
-    def usable_tools(self, names: Iterable[str]) -> tuple[Tool, ...]:
+    def usable_tools(self, names: Iterable[str], servers: Sequence[AddedServer] = ()) -> tuple[Tool, ...]:
         """Return the tools of these names and patterns that can be used now. Does not wait for MCP servers."""
         wanted = list(names)
-        return available(wanted, self._search) + self.servers.tools(wanted)
+        return available(wanted, self._search) + self.servers.tools(wanted, servers)
 
     def tool_names(self) -> list[str]:
         """All that an agent's list of tools may name, with one pattern for each MCP server."""
@@ -193,6 +195,10 @@ class Registry:
     def searches(self) -> bool:
         """Whether a search service is configured."""
         return self._search is not None
+
+    def server_names(self) -> list[str]:
+        """The names of the MCP servers of the configuration file."""
+        return list(self._config.mcp)
 
     def may_be_tool(self, name: str) -> bool:
         """Whether an agent's list of tools may have this name or pattern."""

@@ -25,6 +25,7 @@ class Permission(StrEnum):
     MANAGE_RULES = "manage_rules"
     MANAGE_NOTES = "manage_notes"
     MANAGE_AGENTS = "manage_agents"
+    MANAGE_TOOLS = "manage_tools"
     MANAGE_MEMBERS = "manage_members"
 
 
@@ -199,6 +200,11 @@ def roles(pairs: Iterable[tuple[int, str]]) -> dict[tuple[int, str], SessionRole
     owners = owners.exclude(status=Session.Status.DELETED)
     found.update(dict.fromkeys(owners.values_list("owner_id", "pk"), SessionRole.OWNER))
     return {pair: role for pair, role in found.items() if pair in pairs}
+
+
+def writers_in(session_id: str) -> int:
+    """Return how many people can write in a session."""
+    return 1 + _shares().filter(session=session_id, role=SessionRole.EDITOR).distinct().count()
 
 
 def people_in(session_ids: Iterable[str]) -> set[int]:

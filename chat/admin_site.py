@@ -26,6 +26,7 @@ GROUPS: list[tuple[str, Any, dict[str, str]]] = [
         {
             "Session": "message-square",
             "AgentPreset": "bot",
+            "McpServer": "wrench",
             "Share": "users",
             "Invitation": "link",
             "ApprovalRule": "list-checks",

@@ -181,6 +181,13 @@ class Retry(WithdrawingCommand):
 
 
 @command
+class ContinueAnswer(SessionCommand):
+    limit = "turns"
+
+    type: Literal["continue"]
+
+
+@command
 class RunTools(WithdrawingCommand):
     limit = "turns"
 
@@ -194,6 +201,17 @@ class RestoreAttempt(WithdrawingCommand):
 
     type: Literal["restore_attempt"]
     attempt: Id
+
+
+@command
+class SwitchAttempt(WithdrawingCommand):
+    """Let another of the attempts that follow the message `id` follow it; they are numbered from 1."""
+
+    limit = "turns"
+
+    type: Literal["switch_attempt"]
+    id: Id
+    number: Number
 
 
 @command
@@ -292,12 +310,27 @@ class SetModel(SessionCommand):
     model: Annotated[str, Field(max_length=200)]
 
 
-@command
-class SetAgent(SessionCommand):
+class AgentCommand(SessionCommand):
     for_guests = False
 
-    type: Literal["set_agent"]
     agent: Annotated[str, Field(max_length=80)]
+
+
+@command
+class SetAgent(AgentCommand):
+    type: Literal["set_agent"]
+
+
+@command
+class AddAgent(AgentCommand):
+    """Add another agent, which answers messages that mention it."""
+
+    type: Literal["add_agent"]
+
+
+@command
+class RemoveAgent(AgentCommand):
+    type: Literal["remove_agent"]
 
 
 @command
@@ -310,7 +343,7 @@ class Configure(SessionCommand):
     tools: Annotated[list[ToolName], Field(max_length=MOST_TOOLS)] | None = None
     max_rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] | None = None
     mode: Literal["chat", "agent", "run"] | None = None
-    replies: Literal["all", "mentions"] | None = None
+    replies: Literal["all", "mentions", "auto"] | None = None
     reasoning_effort: EffortName | None = None
     thinking_budget: Annotated[int, Field(ge=0, le=LARGEST_BUDGET)] | None = None
     compact_at: Annotated[int, Field(ge=0, le=100)] | None = None

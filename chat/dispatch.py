@@ -24,7 +24,7 @@ from chat.queries.attachments import described
 from chat.services.idempotency import create_once
 from chat.services.messages import context_inclusion, editing, sending, suggestions
 from chat.services.runs import answering, attempts, compaction, control
-from chat.services.sessions import forking, lifecycle, user_state
+from chat.services.sessions import agents, forking, lifecycle, user_state
 from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.transaction import SessionTransaction
 
@@ -161,6 +161,11 @@ def _retry(user: User, session: Session, command: commands.Retry) -> Json:
     return asdict(control.retry_here(session=session, author=user, message_id=command.id, **limits))
 
 
+@handles(commands.ContinueAnswer)
+def _continue(user: User, session: Session, _command: commands.ContinueAnswer) -> Json:
+    return {"turn_id": control.continue_answer(session=session, author=user)}
+
+
 @handles(commands.RunTools)
 def _run_tools(user: User, session: Session, command: commands.RunTools) -> Json:
     limits: Json = {"at_most": command.at_most, "preview": command.preview}
@@ -171,6 +176,13 @@ def _run_tools(user: User, session: Session, command: commands.RunTools) -> Json
 def _restore_attempt(user: User, session: Session, command: commands.RestoreAttempt) -> Json:
     limits: Json = {"at_most": command.at_most, "preview": command.preview}
     return asdict(attempts.restore_attempt(session=session, author=user, attempt=command.attempt, **limits))
+
+
+@handles(commands.SwitchAttempt)
+def _switch_attempt(user: User, session: Session, command: commands.SwitchAttempt) -> Json:
+    limits: Json = {"at_most": command.at_most, "preview": command.preview}
+    about: Json = {"message_id": command.id, "number": command.number}
+    return asdict(attempts.switch_attempt(session=session, author=user, **about, **limits))
 
 
 @handles(commands.Edit)
@@ -262,6 +274,18 @@ def _set_model(user: User, session: Session, command: commands.SetModel) -> Json
 @handles(commands.SetAgent)
 def _set_agent(user: User, session: Session, command: commands.SetAgent) -> Json:
     lifecycle.set_agent(session=session, author=user, agent=command.agent)
+    return {}
+
+
+@handles(commands.AddAgent)
+def _add_agent(user: User, session: Session, command: commands.AddAgent) -> Json:
+    agents.add_agent(session=session, author=user, agent=command.agent)
+    return {}
+
+
+@handles(commands.RemoveAgent)
+def _remove_agent(user: User, session: Session, command: commands.RemoveAgent) -> Json:
+    agents.remove_agent(session=session, author=user, agent=command.agent)
     return {}
 
 

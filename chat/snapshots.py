@@ -83,7 +83,8 @@ class MessageSnapshot:
     `words`: of a text that Parley itself has written, the template and values by which other languages say it.
     `edited_by` is "" unless the last edit was not its author's; `suggestions` counts the open ones. `end_reason` and
     `stopped_by` are of an interrupted turn's end. `held`: queued, and not delivered until a person sends it.
-    `for_agent`: the agent is to answer it.
+    `for_agent`: the agent is to answer it. `attempt_count` and `attempt_current`: how many attempts there are at what
+    follows the message, and which of them follows it now, from 1; 0 if there is only one.
     `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09). `summarises`: the number of messages
     that a summary stands for.
     """
@@ -125,6 +126,8 @@ class MessageSnapshot:
     held: bool = False
     for_agent: bool = True
     summarises: int | None = None
+    attempt_count: int = 0
+    attempt_current: int = 0
 
     @classmethod
     def from_row(cls, row: ChatMessage) -> MessageSnapshot:
@@ -163,6 +166,8 @@ class MessageSnapshot:
             held=row.held,
             for_agent=row.for_agent,
             summarises=row.summarises,
+            attempt_count=row.attempt_count,
+            attempt_current=row.attempt_current,
             mode=row.mode,
             agent_id=row.agent_id,
             workflow_id=row.workflow_id,
@@ -233,6 +238,7 @@ def _tool(row: ChatMessage) -> ToolSnapshot:
 class SessionSnapshot:
     """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03).
 
+    `agents` are all of its agents, its own first, if there are several: names, titles, providers and models.
     `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `reasoning_effort` and
     `thinking_budget` are the session's choice as far as its model offers one; "" and None leave it to the model.
     `activity` is "compacting" while the agent summarises earlier messages instead of answering.
@@ -255,6 +261,8 @@ class SessionSnapshot:
     agent_title: str = ""
     mode: str = Session.Mode.AGENT.value
     replies: str = Session.Replies.ALL.value
+    replies_auto: bool = False
+    agents: tuple[Json, ...] = ()
     reasoning_effort: str = ""
     thinking_budget: int | None = None
     activity: str = ""
@@ -267,6 +275,7 @@ class SessionSnapshot:
         tool_name: str,
         agent_title: str,
         reasoning: Reasoning,
+        agents: tuple[Json, ...] = (),
         activity: Activity = "",
     ) -> SessionSnapshot:
         return cls(
@@ -287,6 +296,8 @@ class SessionSnapshot:
             agent_title=agent_title,
             mode=session.mode,
             replies=session.replies,
+            replies_auto=session.replies_auto,
+            agents=agents,
             reasoning_effort=reasoning.effort,
             thinking_budget=reasoning.budget,
             activity=activity,
@@ -297,7 +308,7 @@ class SessionSnapshot:
         return context_percent(self.context_used, self.context_window)
 
     def to_json(self) -> Json:
-        return {**asdict(self), "context_percent": self.context_percent}
+        return {**asdict(self), "agents": list(self.agents), "context_percent": self.context_percent}
 
 
 def context_percent(used: int | None, window: int | None) -> float | None:

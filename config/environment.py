@@ -7,6 +7,8 @@ from typing import Any
 
 import environ
 
+from agents.toolbox.address_policy import host_pattern
+
 SQLITE = "django.db.backends.sqlite3"
 SCHEMES = {"sqlite", "postgres", "postgresql"}
 FLAGS = {"": False, "0": False, "false": False, "no": False, "off": False}
@@ -47,6 +49,13 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
             if word.lower() == value.lower():
                 return word
         raise _refusal(var, f"is one of {', '.join(allowed)}, not {value!r}")
+
+    def hosts(self, var: str) -> tuple[str, ...]:
+        """Return the hosts in `var`, separated by commas, in the form in which they are compared."""
+        try:
+            return tuple(host_pattern(name) for name in self.list(var, default=[]))
+        except ValueError:
+            raise _refusal(var, "is a list of hosts such as tickets.lan or *.example.com") from None
 
     def database(self, var: str, *, sqlite: Path) -> dict[str, Any]:
         """Return Django's form of the address in `var`; without one, of the file `sqlite`."""

@@ -55,7 +55,19 @@ OPTIONS = {
     "SANDBOX_NETWORK": Option(
         "`1` lets [commands](sandbox.md) of agents use the network: the internet, and the services of this machine."
     ),
+    "MCP_INTERNAL_HOSTS": Option(
+        "The hosts with an internal address, or without HTTPS, that [MCP servers of workspaces](mcp.md#in-the-page) "
+        "may have, separated by commas: `tickets.lan, *.example.lan`."
+    ),
     "RUNNER": Option("`embedded`, or `none`: this server leaves the agents to another one on the same database."),
+    "CAPACITY": Option(
+        "How many sessions one process runs at once. Further ones wait for a free place or for another process; "
+        "250 for each processor core is a good value for a team."
+    ),
+    "GRACE_SECONDS": Option(
+        "How long a process that is asked to stop lets running turns continue. Other processes continue what is left.",
+        "`300` with `REDIS_URL`, else `0`",
+    ),
     "ANSWER_DAYS": Option(
         "How many days an agent waits for an [answer](tools.md#questions) before it goes on without one; `0`: for ever."
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
@@ -18,19 +19,19 @@ Approval = Literal["unless_read_only", "always", "never"]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def _server_name(value: str) -> str:
+def server_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9]+([_-][A-Za-z0-9]+)*", value) or len(value) > 24:
         raise ValueError("a server's name has 1 to 24 letters and digits, with single - and _ between them")
     return value
 
 
-def _address(value: str) -> str:
+def server_address(value: str) -> str:
     if not re.match(r"https?://[^\s/@]+(/|$)", value):
         raise ValueError("give a web address without a password that begins with http:// or https://")
     return value
 
 
-ServerName = Annotated[str, AfterValidator(_server_name)]
+ServerName = Annotated[str, AfterValidator(server_name)]
 
 
 class ServerConfig(BaseModel):
@@ -46,7 +47,7 @@ class ServerConfig(BaseModel):
     env: dict[str, str] = {}
     network: bool = False
     sandbox: bool = True
-    url: Annotated[str, AfterValidator(_address)] | None = None
+    url: Annotated[str, AfterValidator(server_address)] | None = None
     headers: dict[str, str] = {}
     # The hosts that may have an address that is not public.
     internal_hosts: tuple[Annotated[str, AfterValidator(host_pattern)], ...] = ()
@@ -55,6 +56,21 @@ class ServerConfig(BaseModel):
     # Seconds for one call.
     time_limit: Annotated[float, Field(gt=0, le=3600)] = DEFAULT_TIME_LIMIT
     approval: Approval = "unless_read_only"
+
+
+@dataclass(frozen=True, slots=True)
+class AddedServer:
+    """A server beside those of the configuration file. A change of its settings gives it another `revision`."""
+
+    id: str
+    revision: str
+    name: str
+    config: ServerConfig
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.id, self.revision
 
 
 def resolved(values: Mapping[str, str], env: Mapping[str, str]) -> dict[str, str]:

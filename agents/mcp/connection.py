@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeVar
 
 import anyio
 import mcp_types as types
-from mcp.client._transport import TransportStreams
 from mcp.client.session import ClientSession, IncomingMessage
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
@@ -29,9 +29,12 @@ STABLE = 60.0
 MAX_TOOLS = 200
 MAX_RESOURCES = 200
 MAX_PAGES = 20
+PARLEY = types.Implementation(name="Parley", version="1")
 
+# What messages come from and go to; the SDK names the type in a private module.
+Streams = tuple[Any, Any]
 # Opens the transport. The function is to be called when the transport finds that the connection has ended.
-Connect = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
+Connect = Callable[[Callable[[], None]], AbstractAsyncContextManager[Streams]]
 Result = TypeVar("Result")
 
 
@@ -57,8 +60,18 @@ class Connection:
         self._has_ended = False
         self._probes: set[asyncio.Task[None]] = set()
         loop = asyncio.get_running_loop()
+        self._used_at = time.monotonic()
+        self._calls = 0
         self._patience = loop.time() + FIRST_WAIT
         self._task = loop.create_task(self._keep(), name=f"MCP server {name}")
+
+    def note_use(self) -> None:
+        """Remember that an agent has the server's tools now. May be called from any thread."""
+        self._used_at = time.monotonic()
+
+    def is_idle(self, seconds: float) -> bool:
+        """Whether no agent has used it for so long, and no call is under way."""
+        return not self._calls and time.monotonic() - self._used_at >= seconds
 
     async def settle(self) -> bool:
         """Wait for the first attempt to connect, until FIRST_WAIT after it began. False if that is over already."""
@@ -101,6 +114,7 @@ class Connection:
         return self._session
 
     async def _answered(self, session: ClientSession, request: Coroutine[Any, Any, Result]) -> Result:
+        self._calls += 1
         try:
             return await request
         except MCPError as error:
@@ -114,6 +128,9 @@ class Connection:
             raise ToolError(f"The connection to the MCP server {self.name} has ended. Try again.") from error
         except (ValidationError, RuntimeError) as error:
             raise ToolError(f"The MCP server {self.name} answered with an invalid result.") from error
+        finally:
+            self._calls -= 1
+            self.note_use()
 
     def _probe(self, session: ClientSession) -> None:
         """Find out whether the connection that a request failed on still works; connect again if not."""
@@ -136,7 +153,7 @@ class Connection:
                 await self._serve()
                 problem = "its connection ended"
             except Exception as error:
-                problem = _reason(error)
+                problem = reason(error)
             failures = 1 if loop.time() - began > STABLE else failures + 1
             self._session = None
             if problem != self._problem:
@@ -158,7 +175,7 @@ class Connection:
                 outgoing,
                 self._answer_seconds,
                 message_handler=self._on_message,
-                client_info=types.Implementation(name="Parley", version="1"),
+                client_info=PARLEY,
             ) as session,
         ):
             await session.initialize()
@@ -177,9 +194,9 @@ class Connection:
         tools: list[types.Tool] = []
         resources: list[types.Resource] = []
         if offers.tools:
-            tools = await _all(session.list_tools, lambda page: page.tools, MAX_TOOLS)
+            tools = await all_pages(session.list_tools, lambda page: page.tools, MAX_TOOLS)
         if offers.resources:
-            resources = await _all(session.list_resources, lambda page: page.resources, MAX_RESOURCES)
+            resources = await all_pages(session.list_resources, lambda page: page.resources, MAX_RESOURCES)
         self.tools, self.resources, self.has_resources = tuple(tools), tuple(resources), bool(offers.resources)
 
     async def _on_message(self, message: IncomingMessage) -> None:
@@ -198,7 +215,7 @@ class Connection:
         self._news.set()
 
 
-async def _all(ask: Callable[..., Any], items: Callable[[Any], list[Any]], most: int) -> list[Any]:
+async def all_pages(ask: Callable[..., Any], items: Callable[[Any], list[Any]], most: int) -> list[Any]:
     """Read the pages of a list."""
     found: list[Any] = []
     cursor = None
@@ -211,7 +228,7 @@ async def _all(ask: Callable[..., Any], items: Callable[[Any], list[Any]], most:
     return found[:most]
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
     """Say in one line why a connection failed; of several errors at once, the first."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

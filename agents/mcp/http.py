@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import httpx2
-from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import streamable_http_client
 from yarl import URL
 
 from agents.mcp.config import ServerConfig
+from agents.mcp.connection import Streams
 from agents.toolbox.address_policy import is_allowed
 from agents.toolbox.public_addresses import is_public
 from agents.toolbox.web_client import Gate, Policy
@@ -22,13 +22,18 @@ MAX_BYTES = 4_000_000
 
 
 @asynccontextmanager
-async def connect(server: ServerConfig, headers: Mapping[str, str]) -> AsyncIterator[TransportStreams]:
+async def connect(server: ServerConfig, headers: Mapping[str, str]) -> AsyncIterator[Streams]:
     """Connect to a server's address. Closes everything at the end."""
     assert server.url is not None  # noqa: S101  # agents.mcp.config.problems
     host = URL(server.url).raw_host or ""
     is_internal = bool(server.internal_hosts) and is_allowed(host, server.internal_hosts)
     policy = Policy(allows=(lambda address: True) if is_internal else is_public)
-    client = httpx2.AsyncClient(transport=_Checked(policy), headers=dict(headers), trust_env=False, timeout=None)
+    client = httpx2.AsyncClient(
+        transport=_Checked(policy),
+        headers=dict(headers),
+        trust_env=False,
+        timeout=None,
+    )
     async with client, streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_BYTES) as streams:
         yield streams
 

@@ -5,26 +5,29 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
-from agents.mcp.config import ServerConfig, is_chosen, missing_variables, resolved, server_of
+from agents.mcp.config import AddedServer, ServerConfig, is_chosen, missing_variables, resolved, server_of
 from agents.sandbox import probe
 from agents.sandbox.command import PATH, Sandbox
 from agents.tools import Tool
 
 if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
-
-    from agents.mcp.connection import Connection
+    from agents.mcp.connection import Connection, Streams
 
 # Gives the sandbox of a server by its name, with a network or without.
 SandboxOf = Callable[[str, bool], Sandbox]
+# A connection to an added server that no agent has used for so many seconds is closed: the server may be gone.
+IDLE_SECONDS = 900.0
 
 
 class Servers:
-    """The configured servers. `tools` and `unsettled` may be called from any thread; all else on the event loop."""
+    """The configured servers, and those that are added by their callers.
+
+    `tools` may be called from any thread; all else on the event loop.
+    """
 
     def __init__(
         self, servers: Mapping[str, ServerConfig], env: Mapping[str, str], sandbox_of: SandboxOf | None = None
@@ -33,35 +36,40 @@ class Servers:
         self._env = env
         self._sandbox_of = sandbox_of
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._needed: set[str] = set()
+        # By the server's id: the revision of its settings that is connected, or will be.
+        self._needed: dict[str, str] = {}
         self._opening = threading.Lock()
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[tuple[str, str], Connection] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._sweep: asyncio.TimerHandle | None = None
 
     def open(self) -> None:
         """Let connections be opened on the running event loop. Before that, servers have no tools."""
         self._loop = asyncio.get_running_loop()
 
-    def tools(self, patterns: Iterable[str]) -> tuple[Tool, ...]:
+    def tools(self, patterns: Iterable[str], added: Sequence[AddedServer] = ()) -> tuple[Tool, ...]:
         """Return the tools that these names and patterns choose, as far as they are known. Does not wait.
 
-        Servers that are needed for the first time are connected in the background.
+        Servers that are needed for the first time, or with new settings, are connected in the background.
         """
         wanted = list(patterns)
         found: list[Tool] = []
-        for name in self._named(wanted):
-            self._need(name)
-            if connection := self._connections.get(name):
+        for server in self._named(wanted, added):
+            self._need(server)
+            if connection := self._connections.get(server.key):
                 from agents.mcp.tools import tools_of  # takes a second to import, as `_open` has done
 
-                found += [tool for tool in tools_of(connection, self._servers[name]) if is_chosen(tool.name, wanted)]
+                connection.note_use()
+                found += [tool for tool in tools_of(connection, server.config) if is_chosen(tool.name, wanted)]
         return tuple(found)
 
-    async def settle(self, patterns: Iterable[str]) -> bool:
+    async def settle(self, patterns: Iterable[str], added: Sequence[AddedServer] = ()) -> bool:
         """Wait for servers that have just been started for the first time, at most connection.FIRST_WAIT seconds.
 
         Returns whether there was one to wait for, whose tools may be known now.
         """
-        named = [self._connections[name] for name in self._named(patterns) if name in self._connections]
+        keys = [server.key for server in self._named(patterns, added)]
+        named = [self._connections[key] for key in keys if key in self._connections]
         return any(await asyncio.gather(*(connection.settle() for connection in named)))
 
     def problems(self) -> Iterator[tuple[str, str]]:
@@ -79,39 +87,64 @@ class Servers:
     async def close(self) -> None:
         """End all connections."""
         self._loop = None
+        if self._sweep is not None:
+            self._sweep.cancel()
         connections, self._connections = self._connections, {}
         self._needed.clear()
-        await asyncio.gather(*(connection.close() for connection in connections.values()))
+        await asyncio.gather(*(connection.close() for connection in connections.values()), *self._closing)
 
-    def _named(self, patterns: Iterable[str]) -> list[str]:
-        return list(dict.fromkeys(filter(None, (server_of(pattern, self._servers) for pattern in patterns))))
+    def _named(self, patterns: Iterable[str], added: Sequence[AddedServer]) -> list[AddedServer]:
+        known = {server.name: server for server in added}
+        # The operator's server wins: a workspace cannot take its name.
+        known |= {name: AddedServer(f"configured {name}", "", name, config) for name, config in self._servers.items()}
+        names = dict.fromkeys(filter(None, (server_of(pattern, known) for pattern in patterns)))
+        return [known[name] for name in names]
 
-    def _need(self, name: str) -> None:
+    def _need(self, server: AddedServer) -> None:
         with self._opening:
-            if self._loop is None or name in self._needed:
+            if self._loop is None or self._needed.get(server.id) == server.revision:
                 return
-            self._needed.add(name)
+            self._needed[server.id] = server.revision
+            self._loop.call_soon_threadsafe(self._open, server)
 
-            self._loop.call_soon_threadsafe(self._open, name)
-
-    def _open(self, name: str) -> None:
+    def _open(self, server: AddedServer) -> None:
         from agents.mcp.connection import Connection
 
         if self._loop is None:  # closed in the meantime
             return
 
-        def connect(on_end: Callable[[], None]) -> AbstractAsyncContextManager[TransportStreams]:
-            return self._transport(name, on_end)
+        def connect(on_end: Callable[[], None]) -> AbstractAsyncContextManager[Streams]:
+            return self._transport(server, on_end)
 
-        self._connections[name] = Connection(name, connect)
+        for key in [key for key in self._connections if key[0] == server.id]:
+            self._retire(key)
+        self._connections[server.key] = Connection(server.name, connect)
+        if server.revision and self._sweep is None:
+            self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_idle)
 
-    def _transport(self, name: str, on_end: Callable[[], None]) -> AbstractAsyncContextManager[TransportStreams]:
+    def _close_idle(self) -> None:
+        """Close connections to added servers that no agent has used for a while; they are made again when needed."""
+        for key in [key for key, each in self._connections.items() if key[1] and each.is_idle(IDLE_SECONDS)]:
+            with self._opening:
+                self._needed.pop(key[0], None)
+            self._retire(key)
+        has_more = self._loop is not None and any(revision for _id, revision in self._connections)
+        self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_idle) if self._loop and has_more else None
+
+    def _retire(self, key: tuple[str, str]) -> None:
+        task = asyncio.ensure_future(self._connections.pop(key).close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def _transport(self, server: AddedServer, on_end: Callable[[], None]) -> AbstractAsyncContextManager[Streams]:
         from agents.mcp import http, stdio
 
-        server = self._servers[name]
-        if server.url is not None:
-            return http.connect(server, resolved(server.headers, self._env))
-        sandbox = self._sandbox_of(name, server.network) if server.sandbox and self._sandbox_of else None
-        if server.sandbox and sandbox is None:
+        config = server.config
+        if server.revision:  # `${NAME}` in its headers is text: it must not read Parley's environment
+            return http.connect(config, server.headers)
+        if config.url is not None:
+            return http.connect(config, resolved(config.headers, self._env))
+        sandbox = self._sandbox_of(server.name, config.network) if config.sandbox and self._sandbox_of else None
+        if config.sandbox and sandbox is None:
             raise OSError("there is no sandbox for its program")
-        return stdio.connect(server, resolved(server.env, self._env), sandbox, on_end)
+        return stdio.connect(config, resolved(config.env, self._env), sandbox, on_end)

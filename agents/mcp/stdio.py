@@ -13,11 +13,11 @@ from pathlib import Path
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from agents.mcp.config import ServerConfig
+from agents.mcp.connection import Streams
 from agents.sandbox.command import ENVIRONMENT, PATH, Sandbox
 from agents.sandbox.process import serve
 
@@ -38,7 +38,7 @@ Writing = MemoryObjectReceiveStream[SessionMessage]
 @asynccontextmanager
 async def connect(
     server: ServerConfig, values: Mapping[str, str], sandbox: Sandbox | None, on_end: Callable[[], None]
-) -> AsyncIterator[TransportStreams]:
+) -> AsyncIterator[Streams]:
     """Run a server's program, in the sandbox if there is one. Its process ends with the context.
 
     `on_end` is called when no more messages can come.

@@ -3,6 +3,17 @@
 Messages have no list of their own: `session_page` shows them in their session, and `message_page` edits one.
 """
 
-from chat.admin import approvals, erasures, people, presets, security, sessions, shares, tokens, workspaces
+from chat.admin import approvals, erasures, mcp_servers, people, presets, security, sessions, shares, tokens, workspaces
 
-__all__ = ["approvals", "erasures", "people", "presets", "security", "sessions", "shares", "tokens", "workspaces"]
+__all__ = [
+    "approvals",
+    "erasures",
+    "mcp_servers",
+    "people",
+    "presets",
+    "security",
+    "sessions",
+    "shares",
+    "tokens",
+    "workspaces",
+]

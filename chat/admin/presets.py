@@ -132,7 +132,7 @@ class PresetForm(Form):
         required=False,
         choices=lambda: [
             (name, f"{name}: {_first_paragraph(TOOLBOX[name].description)}" if name in TOOLBOX else name)
-            for name in registry().tool_names()
+            for name in presets.tool_names()
         ],
     )
     prompts = PromptsField(

@@ -76,6 +76,9 @@ KINDS: dict[str, Any] = {
     Kind.ADMIN_SEARCH: _("Searched all sessions in the admin"),
     Kind.TOOL_CALLED: _("Called a web host with a tool"),
     Kind.TOOL_DECIDED: _("Approved or refused a tool call"),
+    Kind.MCP_SERVER_ADDED: _("Added an MCP server"),
+    Kind.MCP_SERVER_CHANGED: _("Changed an MCP server"),
+    Kind.MCP_SERVER_REMOVED: _("Removed an MCP server"),
 }
 FACES: dict[str, Any] = {
     Face.PAGE: _("page"),
@@ -86,7 +89,7 @@ FACES: dict[str, Any] = {
     Face.AGENT: _("agent"),
 }
 ACTION_TIME = time_column(LogEntry, "action_time")
-OBJECTS: dict[str, Any] = {"apitoken": _("API token"), "workspace": _("workspace")}
+OBJECTS: dict[str, Any] = {"apitoken": _("API token"), "workspace": _("workspace"), "mcpserver": _("MCP server")}
 ACTIONS = {ADDITION: _("Added"), CHANGE: _("Changed"), DELETION: _("Deleted"), READ: _("Read")}
 
 

@@ -26,13 +26,15 @@ from chat.api.responses import json_response
 from chat.errors import ServiceError
 from chat.models import Attachment, ChatMessage, ModelRequest, Session, SessionRole, attached_to
 from chat.projections.attached import as_text
-from chat.projections.context import context, prompt_row, system_prompt
+from chat.projections.context import context, prompt_row
 from chat.projections.context_view import Block
 from chat.projections.estimate import of_text, of_tools
 from chat.queries import presets
+from chat.queries.mcp_servers import with_servers
 from chat.queries.model_requests import past_request, requests_of
 from chat.queries.usage import ModelUsage, usage_of
 from chat.rendering.text.translation import translate
+from chat.runner.agent_input import prompt_of, view_of
 from chat.runner.file_parts import FileParts, file_sizes, load_file_parts, read
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.snapshots import context_percent
@@ -236,14 +238,15 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
     is_visible = role.covers(SessionRole.EDITOR)
     rows = [row for row in past.rows if is_visible or past.now[row.pk].removed_at is None]
     files = load_file_parts(rows, agent.takes, read if query.file_data else _reference) if agent else {}
-    tools = registry().usable_tools(model_request.tools)
+    tools = registry().usable_tools(model_request.tools, with_servers(presets.own(session), session).servers)
     # A system message that was removed since replaced the session's prompt: only editors may read it.
     own_prompt = prompt_row(past.rows)
     hides_prompt = own_prompt is not None and own_prompt not in rows
+    seen = view_of(session, rows, model_request.agent)
     rebuilt = Request(
         model_request.model,
-        tuple(context(rows, files)),
-        "" if hides_prompt else system_prompt(rows, past.system_prompt),
+        tuple(context(seen, files)),
+        "" if hides_prompt else prompt_of(session, seen, model_request.agent, past.system_prompt),
         tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools),
     )
     form = query.form or form_of(agent.provider if agent else None, model_request.model)

@@ -58,6 +58,15 @@ class SessionConfig(Schema):
     memory: bool = Field(description=MEMORY)
 
 
+class SessionAgent(Schema):
+    """An agent of a session: `name` addresses it after an @."""
+
+    name: str
+    title: str
+    provider: str
+    model: str
+
+
 class SessionState(Schema):
     """The present state of a session, as events send it."""
 
@@ -66,6 +75,10 @@ class SessionState(Schema):
     status: SessionStatus
     mode: Mode = Field(description=MODE)
     replies: Replies = Field(description=REPLIES)
+    agents: list[SessionAgent] = Field(description="All agents, the session's own first; empty if there is one only")
+    replies_auto: bool = Field(
+        description="Whether `replies` follows the number of people who can write: `all` for one, else `mentions`"
+    )
     agent: str
     agent_title: str = Field(description="The agent's display name; empty where only one agent is configured")
     provider: str
@@ -208,6 +221,10 @@ class MessageOut(Schema):
     stopped_by_id: int | None
     held: bool = Field(description="Queued, and put on hold by a stop until `send_now` sends it")
     for_agent: bool = Field(description="Whether the agent answers this message of a user: see the session's `replies`")
+    attempt_count: int = Field(
+        description="How many attempts there are at what follows this message; 0 if there is only one"
+    )
+    attempt_current: int = Field(description="Which of them follows it now, from 1; 0 if there is only one")
     usage: TokenUsage | None
     tool: MessageTool | None
     attachments: list[AttachmentOut]

@@ -24,7 +24,6 @@ from chat.api.schemas import (
     MODE,
     REPLIES,
     Mode,
-    Replies,
     SessionOut,
     SessionPage,
     cursor_of,
@@ -83,6 +82,10 @@ class ConfigChanges(Body):
     memory: bool | None = Field(None, description=MEMORY)
 
 
+RepliesChoice = Literal["all", "mentions", "auto"]
+BY_PEOPLE = "`auto`: `all` while one person can write in the session, else `mentions`"
+
+
 class NewSession(Body):
     """`key` makes a repeated request return the session of the first one."""
 
@@ -93,6 +96,7 @@ class NewSession(Body):
     model: str = Field("", max_length=200, description="Default: the agent's model")
     system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT, description="Default: the agent's prompt")
     mode: Mode = Field("agent", description=MODE)
+    replies: RepliesChoice = Field("all", description=f"{REPLIES}. {BY_PEOPLE}")
     config: ConfigChanges | None = Field(None, description="Default: the agent's configuration")
     workspace: int | None = Field(None, description="Default: your current workspace")
     key: str | None = Field(None, min_length=1, max_length=100)
@@ -112,7 +116,7 @@ class SessionChanges(Body):
         description="The prompt that you read before: refused as `stale` if it has changed since",
     )
     mode: Mode | None = Field(None, description=MODE)
-    replies: Replies | None = Field(None, description=REPLIES)
+    replies: RepliesChoice | None = Field(None, description=f"{REPLIES}. {BY_PEOPLE}")
     config: ConfigChanges | None = None
     status: Literal["active", "archived"] | None = Field(None, description="Only the owner may change it")
     pinned: bool | None = Field(None, description="In your own list")

@@ -62,13 +62,14 @@ def stream_response(
     Concurrent requests may all pass `require_stream_slot`. Those above the limit get what `when_full` yields, or an
     empty body.
     """
-    content = _watch(session_id, subscriber, chunks, when_full)
+    content = watched(session_id, subscriber, chunks, when_full)
     return StreamingHttpResponse(content, status=status, content_type=content_type, headers=HEADERS)
 
 
-async def _watch(
+async def watched(
     session_id: str, subscriber: Subscriber, chunks: Chunks, when_full: Callable[[], AsyncIterator[str]] | None
 ) -> AsyncIterator[str]:
+    """Yield what `chunks` yields while the subscriber watches the session, or `when_full` without a free slot."""
     await _release_request_resources()
     hub = runtime.hub()
     with hub.streaming(subscriber.user_id) as has_slot:

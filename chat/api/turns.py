@@ -15,9 +15,10 @@ from chat.api.auth import ApiRequest
 from chat.api.commands import checked_id, run_command, run_message_command
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
-from chat.api.schemas import SESSION_ID
+from chat.api.schemas import SESSION_ID, SessionAgent
 from chat.commands import Number
 from chat.models import SessionRole
+from chat.queries import cast, presets
 from chat.services.runs.attempts import NoSuchAttempt, attempts_of
 
 router = Router(tags=["Turns"])
@@ -29,6 +30,14 @@ class Cancellation(Schema):
 
 class Compacting(Schema):
     compacting: bool = Field(description="Whether the model writes a summary now")
+
+
+class AgentsOfSession(Schema):
+    agents: list[SessionAgent]
+
+
+class Continued(Schema):
+    turn_id: str = Field(description="The turn that goes on")
 
 
 class HeldMessage(Body):
@@ -68,6 +77,9 @@ class AttemptOut(Schema):
 
     id: str
     after: str
+    number: int | None = Field(
+        description="Its number among the attempts that follow that message; null if it has nothing but errors"
+    )
     messages: int
     people: int
     withdrawn_by: str
@@ -125,6 +137,55 @@ def send_now(request: ApiRequest, session_id: str, body: HeldMessage) -> HttpRes
     return json_response(request, run_command(request, session_id, "send_now", **body.model_dump()))
 
 
+@router.get(
+    "/sessions/{session_id}/agents",
+    response=AgentsOfSession,
+    operation_id="listSessionAgents",
+    summary="List a session's agents",
+)
+def list_session_agents(request: ApiRequest, session_id: str) -> HttpResponse:
+    """The session's own agent first, then those that answer when a message mentions them."""
+    session, _role = session_for(request.user, session_id)
+    own = presets.own(session)
+    alone = [cast.Member(session.agent, own.title, session.provider, session.model)]
+    return json_response(request, {"agents": [each.to_json() for each in cast.members(session) or alone]})
+
+
+@router.put(
+    "/sessions/{session_id}/agents/{name}",
+    response={204: None},
+    operation_id="addSessionAgent",
+    summary="Add an agent to a session",
+)
+def add_session_agent(request: ApiRequest, session_id: str, name: str) -> HttpResponse:
+    """It gets a copy of the agent's model, prompt and tools, and answers messages that mention it."""
+    run_command(request, session_id, "add_agent", agent=name)
+    return no_content()
+
+
+@router.delete(
+    "/sessions/{session_id}/agents/{name}",
+    response={204: None},
+    operation_id="removeSessionAgent",
+    summary="Remove an agent from a session",
+)
+def remove_session_agent(request: ApiRequest, session_id: str, name: str) -> HttpResponse:
+    """Its messages stay. The session's own agent cannot be removed, only changed."""
+    run_command(request, session_id, "remove_agent", agent=name)
+    return no_content()
+
+
+@router.post(
+    "/sessions/{session_id}/continue",
+    response=Continued,
+    operation_id="continueAnswer",
+    summary="Continue a cut answer",
+)
+def continue_answer(request: ApiRequest, session_id: str) -> HttpResponse:
+    """Let the agent go on where a stop, an error, a restart or the output limit has cut off its last answer."""
+    return json_response(request, run_command(request, session_id, "continue"))
+
+
 @router.post(
     "/sessions/{session_id}/messages/{message_id}/retry",
     response=Withdrawn,
@@ -162,6 +223,7 @@ def list_attempts(request: ApiRequest, session_id: str) -> HttpResponse:
         {
             "id": each.id,
             "after": each.after,
+            "number": each.number,
             "messages": each.messages,
             "people": each.people,
             "withdrawn_by": each.user.sender if each.user else "",
@@ -182,6 +244,20 @@ def restore_an_attempt(request: ApiRequest, session_id: str, attempt: str, query
     """Restore it in its place. What it replaces becomes an attempt, which the response names."""
     fields = {"attempt": checked_id(attempt, NoSuchAttempt), **query.model_dump()}
     return json_response(request, run_command(request, session_id, "restore_attempt", **fields))
+
+
+@router.post(
+    "/sessions/{session_id}/messages/{message_id}/attempts/{number}",
+    response=Withdrawn,
+    operation_id="switchAttempt",
+    summary="Switch to another attempt",
+)
+def switch_attempt(
+    request: ApiRequest, session_id: str, message_id: str, number: Number, query: Query[Limits]
+) -> HttpResponse:
+    """Let the attempt with this number follow the message. What it replaces stays an attempt and keeps its number."""
+    fields = {"number": number, **query.model_dump()}
+    return json_response(request, run_message_command(request, session_id, message_id, "switch_attempt", **fields))
 
 
 @router.post(

@@ -36,7 +36,7 @@ def wait_for_turn(
     The status and headers are sent at once, the body when it is known.
     """
     subscriber = TurnWait(request.user, SessionRole.EDITOR, credential_of(request))
-    wait = _Wait(request.user, session_id, sent, seconds, subscriber)
+    wait = Wait(request.user, session_id, sent, seconds, subscriber)
     status = 200 if sent["repeated"] else 201
     response = stream_response(
         session_id, subscriber, wait.chunks, content_type="application/json", status=status, when_full=wait.at_once
@@ -45,7 +45,9 @@ def wait_for_turn(
     return response
 
 
-class _Wait:
+class Wait:
+    """A wait for the turn of the message `sent`, for so many seconds at most."""
+
     def __init__(self, user: User, session_id: str, sent: Json, seconds: int, subscriber: TurnWait) -> None:
         self._user = user
         self._session_id = session_id

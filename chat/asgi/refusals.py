@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from chat.api.errors import problem
 from chat.api.middleware import PREFIX
 from chat.errors import ServiceError
+from chat.mcp.caller import PATH
 from chat.middleware import PERMISSIONS, POLICY
 from chat.views.requests import is_script
 
@@ -59,8 +60,8 @@ def _restarting() -> ServiceError:
 def _response(request: ASGIRequest, status: int, refused: ServiceError) -> HttpResponse:
     """Return a problem in the API, JSON for scripts of the pages, and otherwise a page."""
     response: HttpResponse
-    if request.path_info.startswith(PREFIX):
-        response = problem(refused.code, refused.message, status)
+    if request.path_info.startswith((PREFIX, PATH)):
+        response = problem(refused.code, refused.message, status, **refused.details)
     elif is_script(request):
         response = JsonResponse({"code": refused.code, "message": refused.message}, status=status)
     else:

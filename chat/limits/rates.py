@@ -65,6 +65,7 @@ RATES: Mapping[str, Rate] = {
     "searches": Rate(120, MINUTE, "searches: each looks into all messages of a person"),
     "invitations": Rate(100, HOUR, "invitation links made"),
     "sign_in_links": Rate(200, HOUR, "sign-in links made by one member of staff"),
+    "mcp_checks": Rate(60, HOUR, "MCP servers tested: each is a connection to another machine"),
     "tokens": Rate(60, HOUR, "API tokens made"),
 }
 

@@ -8,6 +8,7 @@ from chat.models.erasure import Erasure
 from chat.models.history import ModelRequest, SessionRevision
 from chat.models.job_lease import JobLease
 from chat.models.login_session import LoginSession
+from chat.models.mcp_server import McpServer
 from chat.models.memory import MemoryNote
 from chat.models.message import (
     IN_FLIGHT,
@@ -50,6 +51,7 @@ __all__ = [
     "JobLease",
     "LearnedDialect",
     "LoginSession",
+    "McpServer",
     "Membership",
     "MemoryNote",
     "MessageDelta",

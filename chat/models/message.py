@@ -185,6 +185,9 @@ class ChatMessage(models.Model):
     # On a row that a retry replaced: the id of its attempt, and its position in the attempt from 0 (RUN-12).
     attempt = models.CharField(max_length=32, blank=True, default="", db_default="")
     attempt_place = models.PositiveBigIntegerField(null=True, blank=True)
+    # On the row before an answer with several attempts: how many there are, and which, from 1, is the current one.
+    attempt_count = models.PositiveIntegerField(default=0, db_default=0)
+    attempt_current = models.PositiveIntegerField(default=0, db_default=0)
     removed_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

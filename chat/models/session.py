@@ -55,6 +55,9 @@ class Session(models.Model):
     mode = models.CharField(max_length=8, choices=Mode.choices, default=Mode.AGENT)
     replies = models.CharField(max_length=8, choices=Replies.choices, default=Replies.ALL, db_default=Replies.ALL)
 
+    # The number of people who can write decides about `replies`, until a user chooses.
+    replies_auto = models.BooleanField(default=False, db_default=False)
+
     agent = models.CharField(max_length=80, blank=True)
     provider = models.CharField(max_length=80, blank=True)
     model = models.CharField(_("model"), max_length=200, blank=True)

@@ -49,6 +49,7 @@ CONTEXT_FIELDS = (
     "provider",
     "model",
     "response_id",
+    "agent_id",
     "include_in_context",
     "tool_call_id",
     "tool_name",

@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db.models import F, Q, QuerySet
 
 from chat.models import ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
-from chat.queries import presets, reasoning
+from chat.queries import cast, presets, reasoning
 from chat.queries.attachments import fetch_attachments
 from chat.snapshots import MessageSnapshot, SessionSnapshot, activity, agent_status
 
@@ -134,8 +134,9 @@ def session_snapshot(session: Session) -> SessionSnapshot:
     running = ChatMessage.objects.filter(session=session, status=MessageStatus.RUNNING)
     tools = list(running.order_by("sequence").values_list("tool_name", flat=True)) if run.state != "idle" else []
     status = agent_status(run, [name or "unknown" for name in tools])
+    agents = tuple(member.to_json() for member in cast.members(session))
     return SessionSnapshot.from_row(
-        session, *status, presets.shown_title(session), reasoning.applied(session), activity(run)
+        session, *status, presets.shown_title(session), reasoning.applied(session), agents, activity(run)
     )
 
 

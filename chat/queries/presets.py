@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from agents.approval import Rules, valid_rules
 from agents.config import LEAST_SHARE, MOST_SHARE
+from agents.mcp.config import SEPARATOR, server_of
 from agents.messages import Json
 from agents.reasoning import Reasoning
 from agents.registry import AgentPreset, Prompt, opening
@@ -20,7 +21,7 @@ from chat.commands import MOST_ROUNDS
 from chat.errors import Invalid
 from chat.models import APPROVED, IMPORTED, Session
 from chat.models import AgentPreset as PresetRow
-from chat.queries import reasoning
+from chat.queries import mcp_servers, reasoning
 
 MOST_HOSTS = 100
 # The rules for approval that an agent brings with it.
@@ -50,13 +51,40 @@ def offered(name: str) -> AgentPreset | None:
     return next((each for each in known if each.name == name), None) if name else known[0]
 
 
-def own(session: Session) -> AgentPreset:
+def others(session: Session) -> list[Json]:
+    """Return the copies of the other agents that a session keeps, of removed ones, too (`chat/queries/cast.py`)."""
+    found = session.config_values.get("agents")
+    entries = found if isinstance(found, list) else []
+    return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
+
+
+def without_approvals(config: Json) -> Json:
+    """Return a session's configuration without what people have approved in it."""
+    kept = {name: value for name, value in config.items() if name != APPROVED}
+    if isinstance(kept.get("agents"), list):
+        entries = [entry for entry in kept["agents"] if isinstance(entry, dict)]
+        kept["agents"] = [{name: each[name] for name in each if name != APPROVED} for each in entries]
+    return kept
+
+
+def own(session: Session, agent: str = "") -> AgentPreset:
     """What the session itself keeps of its agent, as it is now; opening prompts too.
 
     A session in `chat` mode has no tools (MSG-09). No query, unless it began before copies were kept: then its preset
-    of today fills in, or the default one.
+    of today fills in, or the default one. `agent` names another one of the session's.
     """
     config = session.config_values
+    for entry in others(session):
+        if agent == entry["name"] != session.agent and (copied := _copied(agent, entry)) is not None:
+            return replace(
+                copied,
+                provider=str(entry.get("provider", "")),
+                model=str(entry.get("model", "")),
+                system_prompt=str(entry.get("system_prompt", "")),
+                tools=() if session.mode == Session.Mode.CHAT else copied.tools,
+                is_imported=bool(config.get(IMPORTED)),
+                rules=replace(copied.rules, approved=valid_rules(entry.get(APPROVED))),
+            )
     begun = kept(session)
     return replace(
         begun,
@@ -87,7 +115,7 @@ def configured(session: Session, *, tools: Sequence[str] | None = None, max_roun
     """
     own_copy = kept(session)
     allowed, most = limits()
-    allowed |= set(own_copy.tools)
+    allowed |= set(own_copy.tools) | mcp_servers.patterns_in(session.workspace_id)
     if unknown := [name for name in tools or () if name not in allowed]:
         words = _("Unknown tool “%(tool)s”. Choose from: %(known)s.")
         raise Invalid(words % {"tool": unknown[0], "known": ", ".join(sorted(allowed))})
@@ -148,12 +176,19 @@ def check_model(model: str) -> None:
         raise Invalid(words % {"model": model, "known": known})
 
 
+def tool_names() -> list[str]:
+    """All that the tools of a preset may name: those here, and the MCP servers of any workspace. One query."""
+    return list(dict.fromkeys((*registry().tool_names(), *mcp_servers.all_patterns())))
+
+
 def check_tools(names: Iterable[str]) -> None:
     """Check the names of a preset's tools. Raises Invalid."""
-    unknown = [name for name in names if not registry().may_be_tool(name)]
+    known = tool_names()
+    servers = {name.partition(SEPARATOR)[0] for name in known if SEPARATOR in name}
+    unknown = [name for name in names if not (registry().may_be_tool(name) or server_of(name, servers))]
     if unknown:
         words = _("Unknown tool “%(tool)s”. Choose from: %(known)s.")
-        raise Invalid(words % {"tool": unknown[0], "known": ", ".join(registry().tool_names())})
+        raise Invalid(words % {"tool": unknown[0], "known": ", ".join(known)})
 
 
 def check_reasoning(model: str, effort: str, budget: int | None) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from enum import Enum
 
 from django.conf import settings
 from django.utils import timezone
@@ -52,6 +53,17 @@ EXHAUSTED = _(
 )
 
 
+class RunEnd(Enum):
+    """Why a bridge ended: no message is queued, or its session waits for the next worker."""
+
+    DONE = "done"
+    HANDED_OVER = "handed over"
+
+
+class HandedOver(Exception):  # not an error: another worker continues the turn
+    """The turn is between two responses, and this process stops."""
+
+
 class NotWritten(Exception):  # its cause is the error
     """Changes of the turn could not be written; the cause says why."""
 
@@ -84,18 +96,26 @@ class Bridge:
         self._write_error: BaseException | None = None
         self._agent_task: asyncio.Task[None] | None = None
         self._stop_turn = ""
+        self._is_handing_over = False
 
-    async def run(self) -> None:
-        """Run turns until the session is released or another worker has claimed it."""
+    async def run(self) -> RunEnd:
+        """Run turns until the session is released, handed over, or claimed by another worker."""
         try:
             turn = await self._threads.run_with_retry(open_claim, self.claim, time.monotonic())
             while turn is not None:
                 turn = await self._load_turn() if await self._run_turn(turn) else None
+        except HandedOver:
+            return RunEnd.HANDED_OVER
         except Fenced:
             logger.warning("Session %s has been taken over by another worker", self.claim.session_id)
         finally:
             if self._stream is not None:  # another worker may publish now
                 self._delta_publisher.drop(self._stream)
+        return RunEnd.DONE
+
+    def hand_over(self) -> None:
+        """End before the next request to the model, so that another worker continues the turn there."""
+        self._is_handing_over = True
 
     def stop(self, turn_id: str) -> None:
         """Stop a turn and commit its partial output (RUN-08). No effect if it is over; valid before it begins."""
@@ -122,7 +142,7 @@ class Bridge:
             if not self._state.closed:
                 await self._end(Stopped())
             return await self._next_turn_id()
-        except Fenced:
+        except (Fenced, HandedOver):
             raise
         except Exception as error:
             if isinstance(error.__cause__, Rewound):
@@ -201,7 +221,7 @@ class Bridge:
                         await self._wait_until_written()  # the rows show each tool that may have run (RUN-15)
         except AgentError as error:
             await self._end(TurnFailed(error))
-        except (Fenced, NotWritten):
+        except (Fenced, HandedOver, NotWritten):
             raise
         except Exception:
             logger.exception("Turn %s of session %s failed", self._state.turn_id, self.claim.session_id)
@@ -215,12 +235,14 @@ class Bridge:
     async def _read_input(self) -> tuple[Agent, Sequence[Message]]:
         """Read the agent and the context of the next response."""
         await self._wait_until_written()
+        if self._is_handing_over and self._stop_turn != self._state.turn_id:
+            raise HandedOver
         try:
             agent_input = await self._build_input()
         except ModelNotFound:
             await registry().models()  # the provider's list may have arrived since
             agent_input = await self._build_input()
-        if await registry().servers.settle(agent_input.tool_names):
+        if await registry().servers.settle(agent_input.tool_names, agent_input.servers):
             agent_input = await self._build_input()
         self._next_request = agent_input.request
         return agent_input.agent, agent_input.history

@@ -13,13 +13,13 @@ from agents.providers.base import Request
 from agents.providers.forms import dialect_of, form_of, given_back, without_refused
 from agents.tools import Tool
 from chat.models import ChatMessage, MemoryNote, Session
-from chat.projections.context import context, system_prompt
+from chat.projections.context import context
 from chat.projections.context_view import Block, blocks
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure, measured
 from chat.queries.context_rows import context_rows
 from chat.queries.memory import notes_in, with_notes
-from chat.runner.agent_input import build_session_agent
+from chat.runner.agent_input import build_session_agent, prompt_of, view_of
 from chat.runner.file_parts import FileParts, Reader, file_sizes, load_file_parts
 
 # The columns that `measured` needs in addition to those of the context.
@@ -44,7 +44,7 @@ class NextRequest:
     @property
     def prompt(self) -> str:
         """The system prompt without the notes."""
-        return system_prompt(self.rows, self.session.system_prompt)
+        return prompt_of(self.session, self.rows)
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -83,7 +83,7 @@ class NextRequest:
 
 def next_request(session: Session, *more: str, reader: Reader = file_sizes) -> NextRequest:
     """Read a session's next request. `more` are columns of its rows; `reader` reads files that the model accepts."""
-    rows, notes = context_rows(session, *more), notes_in(session)
+    rows, notes = view_of(session, context_rows(session, *more)), notes_in(session)
     try:
         agent = build_session_agent(session, rows, notes)
     except AgentError as error:

@@ -19,6 +19,8 @@ from chat.models import (
     Session,
     SessionRun,
 )
+from chat.queries import presets
+from chat.queries.cast import agents_from, known, title_of
 from chat.runs.lease import Claim
 from chat.runs.turn_state import OpenText, OpenTool, ResponseText, TurnState
 from chat.services.runs.turns import deliver_queued
@@ -83,14 +85,17 @@ def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
     if streaming:
         row = streaming[-1]
         open_text = OpenText(row.pk, row.type == MessageType.REASONING, mono - _seconds_since(row.timestamp))
+    agent = known(session, agents_from(rows[0] if rows else None))
+    own = presets.own(session, agent) if agent != session.agent else session
     state = TurnState(
         turn_id=run.turn_id,
         began=mono,
         elapsed_before=_seconds_since(run.turn_started_at),
         mode=session.mode,
-        agent_id=session.agent,
-        model=session.model,
-        provider=session.provider,
+        agent_id=agent,
+        sender=title_of(session, agent)[:200],
+        model=own.model,
+        provider=own.provider,
         open=open_text,
         texts=_texts_of_cut_response(rows, mono),
         tools=_open_tools(rows, mono),
@@ -139,7 +144,7 @@ def is_answered(rows: Sequence[ChatMessage]) -> bool:
     """Return whether a turn's last row ends it (RUN-12): a complete assistant text or an error does."""
     last = next((row for row in reversed(rows) if row.type != MessageType.TURN_START), None)
     if last is None:
-        return True
+        return not agents_from(rows[0] if rows else None)
     if last.type == MessageType.TEXT:
         return last.role == MessageRole.ASSISTANT and last.status == MessageStatus.COMPLETE
     return last.type == MessageType.ERROR

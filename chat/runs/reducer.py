@@ -119,6 +119,7 @@ def _assistant(state: TurnState, now: Now, **fields: object) -> Json:
         "response_id": state.response_id,
         "mode": state.mode,
         "agent_id": state.agent_id,
+        **({"sender": state.sender} if state.sender else {}),
         "model": state.model,
         "provider": state.provider,
         "timestamp": now.wall,

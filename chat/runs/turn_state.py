@@ -89,6 +89,8 @@ class TurnState:
     elapsed_before: float = 0.0
     mode: str = "agent"
     agent_id: str = ""
+    # The agent's name on its messages, in a session with several.
+    sender: str = ""
     model: str = ""
     provider: str = ""
     context_window: int | None = None

@@ -27,6 +27,7 @@ from chat.rendering.text.formatting import colour, initials
 from chat.services.people.second_factor import can_sign_in_again
 from chat.services.people.workspaces import Place, Places, enter, places_of
 from chat.services.sessions.lifecycle import Choice, begin_session, send_first_message
+from chat.services.sessions.replies import AUTOMATIC
 from chat.views.profile_pictures import picture_urls
 from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 from chat.zones import zone_of
@@ -100,7 +101,7 @@ def new_session(request: SignedInRequest) -> HttpResponse:
 def begin(request: SignedInRequest, text: str = "") -> Session:
     """Create the session that home's form describes. Raises ServiceError."""
     workspace = named_workspace(request)
-    return begin_session(owner=request.user, workspace=workspace, text=text, **_chosen(request))
+    return begin_session(owner=request.user, workspace=workspace, text=text, replies=AUTOMATIC, **_chosen(request))
 
 
 def _send_to_begun(request: SignedInRequest, text: str) -> Session:

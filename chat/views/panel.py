@@ -7,11 +7,12 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from chat.access import session_for
+from chat.access import is_guest_in, session_for
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
 from chat.models import SessionRole
-from chat.queries import presets
+from chat.queries import cast, presets
+from chat.queries.mcp_servers import with_servers
 from chat.queries.usage import usage_of
 from chat.services.people.sharing import members
 from chat.views.requests import SignedInRequest, signed_in
@@ -23,14 +24,21 @@ from chat.views.requests import SignedInRequest, signed_in
 def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Show the panel's content."""
     row, role = session_for(request.user, session_id)
-    own = presets.own(row)
+    own = with_servers(presets.own(row), row)
+    can_edit = role.covers(SessionRole.EDITOR) and row.status == row.Status.ACTIVE
+    there = cast.members(row) or [cast.Member(row.agent, own.title, row.provider, row.model)]
     values = {
         "session": row,
         "agent": own.title,
-        "tools": [(tool.name, _first_paragraph(tool.description)) for tool in registry().usable_tools(own.tools)],
+        "agents": there,
+        "offered": [each for each in presets.presets() if each.name not in {agent.name for agent in there}],
+        "may_choose": can_edit and not is_guest_in(request.user, row),
+        "tools": [
+            (tool.name, _first_paragraph(tool.description)) for tool in registry().usable_tools(own.tools, own.servers)
+        ],
         "members": members(row),
         "usage": usage_of(row),
-        "can_edit": role.covers(SessionRole.EDITOR) and row.status == row.Status.ACTIVE,
+        "can_edit": can_edit,
         "longest_prompt": LONGEST_PROMPT,
     }
     return render(request, "chat/session/panel.html", values)

@@ -13,15 +13,17 @@ from agents.providers.base import Request
 from agents.providers.forms import form_of, given_back
 from chat.agents_setup import registry
 from chat.models import ChatMessage, Session, attached_to
-from chat.projections.context import CONTEXT_FIELDS, prompt_row, system_prompt
+from chat.projections.context import CONTEXT_FIELDS, prompt_row
 from chat.projections.context_diff import Since, new_rows, rows_before, since
 from chat.projections.context_view import Block, GivenBack, blocks
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure, set_right
 from chat.queries import presets
 from chat.queries.attachments import fetch_attachments
+from chat.queries.mcp_servers import with_servers
 from chat.queries.model_requests import RecordedRequest, past_request
 from chat.rendering.messages.context_blocks import BlockView, Excerpt, LineView, block_view, text_of_row
+from chat.runner.agent_input import prompt_of, view_of
 from chat.runner.file_parts import FileParts, file_sizes, load_file_parts
 from chat.views.context_page import context_page
 
@@ -49,8 +51,9 @@ def past_values(session: Session, message: ChatMessage, until: int | None, *, wi
 
 @dataclass(frozen=True, slots=True)
 class _Then:
-    """A past request: its system prompt, tools, files, and token estimate."""
+    """A past request: its rows as its agent got them, its system prompt, tools, files, and token estimate."""
 
+    rows: Sequence[ChatMessage]
     system: str
     tools: float
     files: FileParts
@@ -62,19 +65,21 @@ class _Then:
 def _then(session: Session, past: RecordedRequest) -> _Then:
     agent = _agent(session, past)
     files = load_file_parts(past.rows, agent.takes, file_sizes) if agent else {}
-    system = system_prompt(past.rows, past.system_prompt)
-    tools = of_tools(registry().usable_tools(past.made.tools))
+    seen = view_of(session, past.rows, past.made.agent)
+    system = prompt_of(session, seen, past.made.agent, past.system_prompt)
+    now = with_servers(presets.own(session, past.made.agent), session)
+    tools = of_tools(registry().usable_tools(past.made.tools, now.servers))
     form = form_of(agent.provider if agent else None, past.made.model)
 
     def sent(messages: Sequence[Message]) -> list[Thinking]:
         return given_back(form, Request(past.made.model, tuple(messages)), past.made.provider)
 
-    measure = _measure(blocks(past.rows, files, sent), of_text(system) + tools, past)
-    return _Then(system, tools, files, measure, files_known=agent is not None, given_back=sent)
+    measure = _measure(blocks(seen, files, sent), of_text(system) + tools, past)
+    return _Then(seen, system, tools, files, measure, files_known=agent is not None, given_back=sent)
 
 
 def _sent(past: RecordedRequest, then: _Then, hidden: set[str], until: int | None) -> Json:
-    rows = [row for row in past.rows if row.pk not in hidden]
+    rows = [row for row in then.rows if row.pk not in hidden]
     page, own = context_page(blocks(rows, then.files, then.given_back), until), prompt_row(past.rows)
     return {
         "page": page,
@@ -99,8 +104,9 @@ def _compared(session: Session, past: RecordedRequest, then: _Then) -> Json:
     before = rows_before(live, past.made.response_id)
     fresh = new_rows(before, past.now)
     fetch_attachments(fresh, with_text=True)
-    system = system_prompt(before, session.system_prompt)
-    tools = [tool.name for tool in registry().usable_tools(presets.own(session).tools)]
+    system = prompt_of(session, view_of(session, before, past.made.agent), past.made.agent)
+    now = with_servers(presets.own(session, past.made.agent), session)
+    tools = [tool.name for tool in registry().usable_tools(now.tools, now.servers)]
     return {
         "fresh": [_drawn(block, then) for block in blocks(fresh)[:MOST_NEW]],
         "counts": _counts(past, len(fresh)),

@@ -55,6 +55,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "manages": places.here is not None and places.here.id == row.workspace_id and places.here.is_managed,
         "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
         "agent_name": own.title,
+        "agents": json.dumps(snapshot.agents),
         "faces": json.dumps({user.pk: picture_url(user) for user in people}),
         "viewer_name": senders(people).get(request.user.pk, request.user.sender),
         "prompts": spoken(own.prompts),

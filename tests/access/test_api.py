@@ -160,8 +160,13 @@ MATRIX = [
     Row("POST", f"{M}/withdraw", editing(409)),
     Row("POST", f"{M}/retry", editing(422)),
     Row("POST", f"{M}/run_tools", editing(422)),
+    Row("GET", f"{S}/agents", seeing(200)),
+    Row("PUT", f"{S}/agents/{{name}}", {**editing(204), GUEST: 403}),
+    Row("DELETE", f"{S}/agents/{{name}}", {**editing(422), GUEST: 403}),
+    Row("POST", f"{S}/continue", editing(422)),
     Row("GET", f"{S}/attempts", editing(200)),
     Row("POST", f"{S}/attempts/{{attempt}}/restore", editing(404)),
+    Row("POST", f"{M}/attempts/{{number}}", editing(404)),
     Row("POST", f"{M}/fork", {**seeing(201), GUEST: 403}, {}),
 ]
 OF_SESSIONS = [row for row in MATRIX if "{session_id}" in row.path]
@@ -216,6 +221,8 @@ def ask(
             "attachment_id": attachment_id,
             "suggestion_id": SUGGESTION,
             "attempt": "v_none",
+            "number": 2,
+            "name": "assistant",
             "import_id": "unknown",
         }
     )

@@ -105,6 +105,9 @@ MATRIX = [
     Row("GET", "confirm", signed_in(200)),
     Row("POST", "confirm", signed_in(422), {"password": "wrong"}),
     Row("POST", "dismiss-notices", signed_in(302)),
+    Row("GET", "mcp-servers", FACE.managing(200), args=("{workspace}",)),
+    Row("POST", "mcp-servers", FACE.managing(302), {"part": "nothing"}, args=("{workspace}",)),
+    Row("GET", "mcp-servers", signed_in(404), args=("x",)),
     Row("GET", "two-step", signed_in(200)),
     # Each person's own, after a fresh proof of who they are.
     Row("POST", "two-step", signed_in(302), {"part": "remove", "id": "1"}),

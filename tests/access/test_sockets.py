@@ -57,7 +57,9 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "cancel": {},
     "retry": {"id": "m_none"},
     "run_tools": {"id": "m_none"},
+    "continue": {},
     "restore_attempt": {"attempt": "v_none"},
+    "switch_attempt": {"id": "m_none", "number": 1},
     "edit": {"id": "m_none", "text": "Hi"},
     "suggest_edit": {"id": "m_none", "text": "Hi"},
     "accept_suggestion": {"id": "e_none"},
@@ -71,6 +73,8 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "fork": {"id": "m_none"},
     "set_model": {"provider": "scripted", "model": "two"},
     "set_agent": {"agent": "agent"},
+    "add_agent": {"agent": "agent"},
+    "remove_agent": {"agent": "agent"},
     "configure": {"mode": "chat", "tools": [], "max_rounds": 1, "reasoning_effort": ""},
     "rename": {"title": "New"},
     "set_system_prompt": {"system_prompt": "New"},
@@ -79,10 +83,11 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "compact": {},
 }
 FOR_VIEWERS = {"read", "fork"}
-NOT_FOR_GUESTS = ("fork", "set_model", "set_agent", "configure")
+NOT_FOR_GUESTS = ("fork", "set_model", "set_agent", "add_agent", "remove_agent", "configure")
 OF_A_MESSAGE = [
     *("answer", "edit_queued", "withdraw", "edit", "remove", "restore", "fork"),
     *("exclude", "include", "exclude_before", "include_before", "suggest_edit"),
+    "switch_attempt",
 ]
 OF_A_SUGGESTION = ["accept_suggestion", "dismiss_suggestion"]
 
@@ -173,12 +178,19 @@ async def test_commands_are_for_editors(node: TestNode, people: People, actor: s
         assert await node.do(lambda: Session.objects.get().revision) == 0
     else:
         missing = dict.fromkeys(OF_A_MESSAGE, "no_such_message")
+        missing["remove_agent"] = "no_such_agent"
         missing |= dict.fromkeys(OF_A_SUGGESTION, "no_such_suggestion")
         missing |= dict.fromkeys(NOT_FOR_GUESTS if actor == GUEST else (), "forbidden")
-        at_rest_only = dict.fromkeys(("retry", "run_tools", "restore_attempt", "compact"), "")
+        at_rest_only = dict.fromkeys(("retry", "continue", "run_tools", "restore_attempt", "compact"), "")
         assert {**codes, **at_rest_only} == {**dict.fromkeys(COMMANDS, "ack"), **missing, **at_rest_only}
-        possible = {"busy", "no_such_message", "no_such_attempt", "nothing_to_compact", "ack"}
-        assert {codes[kind] for kind in at_rest_only} <= possible
+        assert {codes[kind] for kind in at_rest_only} <= {
+            "busy",
+            "no_such_message",
+            "no_such_attempt",
+            "nothing_to_continue",
+            "nothing_to_compact",
+            "ack",
+        }
     await node.idle(people.session)
 
 

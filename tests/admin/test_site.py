@@ -44,7 +44,7 @@ def groups_of(client: Client) -> dict[str, list[str]]:
 def test_index_groups_the_pages(root: Client) -> None:
     """ADM-01: the groups are the product's, not Django's apps; every page is in one."""
     assert groups_of(root) == {
-        "Sessions and agents": ["Sessions", "Agents", "Shares", "Invitations", "Approval rules"],
+        "Sessions and agents": ["Sessions", "Agents", "MCP servers", "Shares", "Invitations", "Approval rules"],
         "People and access": ["People", "Groups", "Workspaces", "API tokens"],
         "Logs": ["Security events", "Admin log entries", "Erasures"],
     }

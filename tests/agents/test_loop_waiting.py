@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from agents.approval import Rules
 from agents.events import AgentEvent, ToolReturned, ToolStarted, ToolWaiting, TurnFinished
-from agents.loop import NOT_RUN_DENIED, Agent, run
+from agents.loop import NOT_RUN_DENIED, NOT_RUN_UNATTENDED, Agent, run
 from agents.messages import Message, Text, ToolCall, ToolResult
 from agents.providers.scripted import Reply, ScriptedProvider
 from agents.toolbox.widgets import WIDGET_TOOLS
@@ -77,6 +77,20 @@ async def test_rules_of_the_agent_decide() -> None:
         ToolReturned(ToolResult("c2", "sent to Bo")),
         TurnFinished("done"),
     ]
+
+
+async def test_nothing_waits_for_people_in_an_unattended_run() -> None:
+    """MSG-09: the model reads that no one is there, and goes on; a rule that allows a call holds."""
+    helper, provider = agent([ASK, SEND], [SEND], ["Done."])
+    assert await tools_of(replace(helper, unattended=True)) == [
+        ToolReturned(ToolResult("c1", NOT_RUN_UNATTENDED, True)),
+        ToolReturned(ToolResult("c2", NOT_RUN_UNATTENDED, True)),
+        ToolReturned(ToolResult("c2_2", NOT_RUN_UNATTENDED, True)),
+        TurnFinished("done"),
+    ]
+    assert len(provider.requests) == 3
+    allowed, _provider = agent([SEND], ["Done."], rules=Rules(allow=("send(Bo)",)))
+    assert ToolStarted(SEND) in await tools_of(replace(allowed, unattended=True))
 
 
 async def test_people_are_not_asked_about_invalid_calls() -> None:

@@ -129,6 +129,10 @@ def test_retry_tells_what_it_withdrew_and_is_taken_back(asker: Asker, session: S
     address = f"/api/sessions/{session.pk}/attempts"
     (listed,) = asker.get(address).json()["attempts"]
     assert (listed["id"], listed["after"], listed["messages"]) == (done["attempt"], rows[1].pk, 5)
+    anchor = asker.get(path(session, rows[1])).json()
+    assert (listed["number"], anchor["attempt_count"], anchor["attempt_current"]) == (1, 2, 2)
+    assert code(asker.post(path(session, rows[1], "/attempts/3"))) == (404, "no_such_attempt")
+    assert asker.post(path(session, rows[1], "/attempts/1?preview=true")).json()["messages"] == 0
     assert asker.post(f"{address}/{done['attempt']}/restore").json()["messages"] == 0
     assert [row["id"] for row in asker.get(path(session)).json()["messages"]] == [row.pk for row in rows]
     assert code(asker.post(f"{address}/{done['attempt']}/restore")) == (404, "no_such_attempt")
@@ -256,8 +260,8 @@ def test_pages_cost_the_same_however_long(
     asker.get("/api/me")
     for address, queries in (
         (path(session), 5),
-        (f"/api/sessions/{session.pk}/context", 6),
-        (f"/api/sessions/{session.pk}/context/estimate", 6),
+        (f"/api/sessions/{session.pk}/context", 7),
+        (f"/api/sessions/{session.pk}/context/estimate", 7),
     ):
         with django_assert_num_queries(queries):
             assert asker.get(address).status_code == 200

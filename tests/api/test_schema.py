@@ -114,6 +114,8 @@ def planted(owner: User, word: str) -> dict[str, Any]:
         "suggestion_id": suggestion.pk,
         # Making one would leave a turn to run, which most other operations wait for.
         "attempt": "v_none",
+        "number": 2,
+        "name": "assistant",
         "import_id": import_uploads.keep(owner=owner, file=ContentFile(json.dumps([chatgpt(word)]).encode())).id,
         "invitation_id": Invitation.objects.get(session=session).pk,
         "user_id": owner.pk,

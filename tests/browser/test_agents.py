@@ -9,6 +9,7 @@ from playwright.async_api import Browser, expect
 
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
+from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers
@@ -103,3 +104,40 @@ async def test_agent_is_named_behind_an_at_sign_at_home(server: Server, browser:
     button = ana.page.get_by_role("button", name="Agent:")
     await expect(button).to_have_accessible_name("Agent: Reviewer Model: wire-small")
     ana.complain()
+
+
+async def test_several_agents_answer_when_they_are_addressed(
+    model: WireServer, server: Server, browser: Browser
+) -> None:
+    """RUN-17, CTX-06: added in the panel, completed after "@", each under its own name, on all pages."""
+    ana = await Person.enter(browser, server.link)
+    await ana.begin()
+    bo = await invited(ana, browser, "Bo")
+    await ana.page.get_by_role("button", name="Session details").click()
+    agents = ana.page.get_by_role("region", name="Agents")
+    await agents.get_by_label("Agent to add").select_option("reviewer")
+    await agents.get_by_role("button", name="Add agent").click()
+    await expect(agents.get_by_role("listitem")).to_have_count(2)
+    model.script(reply("A verse."), reply("A fact."))
+    await bo.composer.press_sequentially("@rev")
+    await bo.page.get_by_role("option", name="reviewer").click()
+    await expect(bo.composer).to_have_value("@reviewer ")
+    await bo.composer.press_sequentially("and @agent, begin")
+    await bo.composer.press("Enter")
+    for person in (ana, bo):
+        await expect(person.answers).to_have_count(2)
+        await expect(person.answers.nth(0)).to_contain_text("A verse.")
+        await expect(person.answers.nth(1)).to_contain_text("A fact.")
+    names = await bo.answers.locator(".who").all_text_contents()
+    assert names[0] == "Reviewer"
+    assert names[0] != names[1]
+    assert "[Reviewer] A verse." in str(model.requests[-1].body["messages"])
+    await bo.sees_state("idle")
+    assert await violations(ana.page) == []
+    before = await bo.transcript()
+    await bo.page.reload()
+    assert await bo.transcript() == before
+    await agents.get_by_role("button", name="Remove Reviewer").click()
+    await expect(agents.get_by_role("listitem")).to_have_count(1)
+    ana.complain()
+    bo.complain()

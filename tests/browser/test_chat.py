@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from contextlib import closing
 from urllib.parse import urljoin
@@ -277,8 +278,15 @@ async def written(server: Server, text: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def invited(host: Person, browser: Browser, name: str, *, member: bool = False) -> Person:
-    """Invite a user by link as an editor, who creates an account as a guest; `member` makes them a member."""
+async def invited(
+    host: Person, browser: Browser, name: str, *, member: bool = False, automatic: bool = False
+) -> Person:
+    """Invite a user by link as an editor, who creates an account as a guest; `member` makes them a member.
+
+    The agent answers all messages of both, unless the number of people decides (`automatic`).
+    """
+    if not automatic:
+        await answer_all(host)
     await host.page.get_by_role("button", name="Share").click()
     dialog = host.page.get_by_role("dialog")
     await dialog.get_by_label("Role for this link").select_option("editor")
@@ -298,6 +306,16 @@ async def invited(host: Person, browser: Browser, name: str, *, member: bool = F
     await host.page.bring_to_front()  # in Firefox, the page in front alone has the focus
     await host.page.wait_for_function("document.hasFocus()")
     return guest
+
+
+async def answer_all(host: Person) -> None:
+    """Let the agent of the host's session answer every message, however many people are in it."""
+    if not (found := re.search(r"/sessions/(s_\w+)", host.page.url)):
+        return
+    headers = {"X-CSRFToken": await host.page.locator("[name=csrfmiddlewaretoken]").first.input_value()}
+    address = urljoin(host.page.url, f"/api/sessions/{found[1]}")
+    answer = await host.page.request.patch(address, data={"replies": "all"}, headers=headers, max_retries=RETRIES)
+    assert answer.ok
 
 
 async def make_member(host: Person) -> None:

@@ -13,7 +13,7 @@ from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
 from tests.browser.test_messages import choose, talk
 from tests.wire import openai
-from tests.wire.script import Reply
+from tests.wire.script import Cut, Reply
 from tests.wire.server import WireServer
 
 TOOLS = (*openai.tool_call(0, "call_1", "calculator", '{"expression": "6*7"}'), openai.finish("tool_calls"))
@@ -216,4 +216,88 @@ async def test_others_suggest_edits_of_a_person_s_words(ana: Person, model: Wire
     gate.set()
     await ana.sees_state("idle")
     await expect(notice).to_have_count(0)
+    bo.complain()
+
+
+@pytest.mark.both_browsers
+async def test_versions_of_an_answer_for_everyone(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-12: ‹ 2/3 › under the answer; any version is shown again, by button, key and command, on all pages.
+
+    What followed goes with its version, after a question; switching back undoes it.
+    """
+    await talk(ana, model, "First")
+    bo = await invited(ana, browser, "Bo")
+    for answer in ("Second", "Third"):
+        model.script(reply(answer))
+        await ana.answers.first.focus()
+        await ana.answers.first.press("r")
+        await expect(bo.answers).to_have_text(texts(answer))
+        await bo.sees_state("idle")
+    numbers = [person.page.locator(".attempts") for person in (ana, bo)]
+    for number in numbers:
+        await expect(number).to_have_text("3/3")
+        await expect(number.get_by_role("button", name="Next version")).to_be_disabled()
+    await bo.page.bring_to_front()
+    await numbers[1].get_by_role("button", name="Previous version").click()
+    for person, number in zip((ana, bo), numbers, strict=True):
+        await expect(person.answers).to_have_text(texts("Second"))
+        await expect(number).to_have_text("2/3")
+    await expect(numbers[1].get_by_role("button", name="Previous version")).to_be_focused()
+    await expect(bo.page.locator("#announcer")).to_have_text("Version 2 of 3")
+    await ana.page.bring_to_front()
+    await ana.answers.first.focus()
+    await ana.answers.first.press("ArrowLeft")
+    await expect(bo.answers).to_have_text(texts("First"))
+    assert await violations(ana.page) == []
+    model.script(reply("Follows the first"))
+    await bo.say("And then?")
+    await expect(ana.answers).to_have_text(texts("First", "Follows the first"))
+    await ana.sees_state("idle")
+    await ana.page.bring_to_front()
+    await ana.say("/next")
+    dialog = ana.page.get_by_role("dialog", name="Switch to this version?")
+    await expect(dialog).to_contain_text("3 messages will be removed. Another person wrote some of them.")
+    await dialog.get_by_role("button", name="Switch").click()
+    await expect(bo.answers).to_have_text(texts("Second"))
+    before = await bo.transcript()
+    await bo.page.reload()
+    assert await bo.transcript() == before
+    await expect(numbers[1]).to_have_text("2/3")
+    await bo.page.set_viewport_size(PHONE)
+    await numbers[1].get_by_role("button", name="Previous version").click()
+    await expect(ana.answers).to_have_text(texts("First", "Follows the first"))
+    ana.complain()
+    bo.complain()
+
+
+async def test_cut_answer_is_continued(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-12: "Continue" under a stopped answer and at an error that cut one off, and as a command; for all to see."""
+    bo = await invited(ana, browser, "Bo")
+    model.script(reply("One, ", gate=asyncio.Event()))
+    await ana.say("Count")
+    await expect(bo.answers.first).to_contain_text("One,")
+    await ana.stop.click()
+    await bo.sees_state("idle")
+    cut = openai.sse(openai.role(), *openai.text("two, "), openai.finish("length"))
+    model.script(Reply(cut))
+    await button(bo, "Continue").click()
+    await expect(ana.page.locator(".note")).to_have_text("Bo let the agent continue.")
+    problem = ana.page.locator("article.error")
+    await expect(problem).to_contain_text("output limit")
+    await ana.sees_state("idle")
+    assert await violations(ana.page) == []
+    model.script(Reply([*openai.sse(openai.role(), *openai.text("thr"), done=False), Cut()]))
+    await problem.get_by_role("button", name="Continue").click()
+    await expect(bo.answers).to_have_text(texts("One", "two", "thr"))
+    await expect(bo.page.locator("article.error")).to_be_visible()
+    await bo.sees_state("idle")
+    model.script(reply("ee."))
+    await bo.say("/continue")
+    await expect(bo.answers).to_have_text(texts("One", "two", "thr", "ee."))
+    assert "Continue exactly where it ended" in str(model.requests[-1].body["messages"][-1])
+    await bo.sees_state("idle")
+    before = await ana.transcript()
+    await ana.page.reload()
+    assert await ana.transcript() == before
+    ana.complain()
     bo.complain()

@@ -45,3 +45,49 @@ async def test_people_talk_until_they_ask_the_agent(ana: Person, model: WireServ
     await expect(ana.answers).to_have_count(2)
     ana.complain()
     bo.complain()
+
+
+async def test_agent_waits_for_a_mention_when_others_come(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-17: the number of people decides until a user does; each page says so, with the way back."""
+    model.script(reply("Hello."))
+    await ana.say("Hello")
+    await expect(ana.answers).to_have_count(1)
+    bo = await invited(ana, browser, "Bo", automatic=True)
+    toast = ana.page.locator("#toasts .toast").last
+    await expect(toast).to_contain_text("Several people are here now: the agent answers when it is mentioned")
+    for person in (ana, bo):
+        await expect(person.page.get_by_role("button", name="Only @agent")).to_be_visible()
+    await bo.say("Between us")
+    await expect(ana.messages).to_have_count(3)
+    await toast.get_by_role("button", name="Answer every message").click()
+    for person in (ana, bo):
+        await expect(person.page.get_by_role("button", name="Only @agent")).to_be_hidden()
+    model.script(reply("For all."))
+    await bo.say("And now?")
+    await expect(ana.answers).to_have_count(2)
+    ana.complain()
+    bo.complain()
+
+
+async def test_mode_is_shown_and_switched(ana: Person, model: WireServer, browser: Browser) -> None:
+    """MSG-09: by menu and command, for all at once; without tools, the model is offered none."""
+    bo = await invited(ana, browser, "Bo")
+    await ana.page.get_by_role("button", name="More", exact=True).first.click()
+    await ana.page.get_by_role("menuitem", name="Chat without tools").click()
+    now = bo.page.get_by_role("button", name="No tools")
+    await expect(now).to_be_visible()
+    model.script(reply("Plainly."))
+    await bo.say("Hello")
+    await expect(ana.answers).to_have_count(1)
+    assert "tools" not in model.requests[-1].body
+    await ana.sees_state("idle")
+    await ana.say("/mode-run")
+    await expect(bo.page.get_by_role("button", name="Unattended")).to_be_visible()
+    await ana.page.get_by_role("button", name="Unattended").click()
+    await expect(bo.page.locator(".mode-now")).to_be_hidden()
+    model.script(reply("With tools."))
+    await ana.say("And now?")
+    await expect(bo.answers).to_have_count(2)
+    assert model.requests[-1].body["tools"]
+    ana.complain()
+    bo.complain()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from agents.providers.scripted import Gate
+from agents.providers.scripted import Gate, Stop
+from chat.errors import ServiceError
 from chat.models import ChatMessage, User
+from chat.runs.notes import CONTINUE_NOTE
 from chat.services.runs.attempts import restore_attempt
-from chat.services.runs.control import retry_here, run_tools
+from chat.services.runs.control import continue_answer, retry_here, run_tools
 from tests.support.rest import check_rest
 from tests.support.testing_node import TestNode
 from tests.support.workbench import Workbench, work
@@ -66,3 +68,34 @@ async def test_retry_is_taken_back_while_the_agent_answers(node: TestNode, ana: 
     await node.send(session, ana, "Third")
     await node.idle(session)
     assert [text for kind, _, text in await node.shown(session) if kind == "text"][-3:] == ["Third", "Three.", "Wait"]
+
+
+async def test_cut_answer_goes_on_from_its_text(node: TestNode, ana: User, bo: User) -> None:
+    """RUN-12: after a stop and at the output limit; the model gets a note to go on, people see who asked."""
+    gate = Gate()
+    provider = node.script([["One, ", gate], ["two, ", Stop("max_tokens")], ["three."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Count")
+    await gate.reached()
+    await node.cancel(session, ana)
+    await node.idle(session)
+    turn = await node.do(continue_answer, session=session, author=bo)
+    await node.idle(session)
+    assert [row.type for row in await node.rows(session)][-2:] == ["error", "turn_done"]
+    assert await node.do(continue_answer, session=session, author=ana) == turn
+    await node.idle(session)
+    said = [(row.role, row.text) for row in await node.rows(session) if row.type == "text"]
+    note = ("system", CONTINUE_NOTE)
+    assert said == [
+        ("user", "Count"),
+        ("assistant", "One, "),
+        note,
+        ("assistant", "two, "),
+        note,
+        ("assistant", "three."),
+    ]
+    assert [message.role for message in provider.requests[-1].messages] == ["user", *["assistant", "system"] * 2]
+    assert provider.requests[-1].messages[-2].text.startswith("two, ")
+    await node.do(check_rest, session)
+    with pytest.raises(ServiceError, match="no unfinished answer"):
+        await node.do(continue_answer, session=session, author=ana)

@@ -10,7 +10,9 @@ from django.apps import apps
 from django.utils import timezone
 
 from chat import migrations
-from chat.models import ChatMessage, MessageRevision, User
+from chat.models import ChatMessage, MessageRevision, SessionRun, User
+from chat.services.runs.attempts import switch_attempt
+from chat.services.runs.control import retry_here
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 
@@ -39,3 +41,20 @@ def test_names_of_before_are_cleaned(ana: User, bo: User) -> None:
     User.objects.filter(pk=bo.pk).update(display_name="\u2800")
     migration.clean_names(apps, None)
     assert [User.objects.get(pk=user.pk).sender for user in (ana, bo)] == ["Ana", "bo"]
+
+
+def test_attempts_of_before_are_counted(ana: User) -> None:
+    """RUN-12: on the row before them, as those that are made today."""
+    (counting,) = Path(migrations.__file__ or "").parent.glob("*_attempt_counts.py")
+    session = create_session(owner=ana)
+    rows = fill(session, START, HI, ANSWER, DONE)
+    for _time in range(2):
+        retry_here(session=session, author=ana, message_id=rows[1].pk)
+        SessionRun.objects.update(state="idle", turn_id="")
+        fill(session, ANSWER, DONE)
+    switch_attempt(session=session, author=ana, message_id=rows[1].pk, number=2)
+    of_today = list(ChatMessage.objects.order_by("pk").values_list("attempt_count", "attempt_current"))
+    assert (3, 2) in of_today
+    ChatMessage.objects.update(attempt_count=0, attempt_current=0)
+    import_module(f"chat.migrations.{counting.stem}").count_attempts(apps, None)
+    assert list(ChatMessage.objects.order_by("pk").values_list("attempt_count", "attempt_current")) == of_today

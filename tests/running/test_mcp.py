@@ -6,10 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+from django.db.models import F
+from pytest_django.fixtures import Settings
+
+from agents.mcp import connection
 from agents.messages import ToolCall
 from agents.providers.scripted import Script
-from chat.models import RunState, Session, SessionRun, User
+from chat.models import McpServer, RunState, Session, SessionRun, User, Workspace
 from chat.services.runs import answering
+from tests.support.mcp_server import serving
 from tests.support.rest import check_rest
 from tests.support.testing_node import TestNode
 
@@ -25,6 +31,12 @@ def config(*command: str) -> dict[str, Any]:
         "mcp": {"tests": {"command": list(command), "sandbox": False}},
         "agents": {"agent": {"model": "scripted/one", "tools": ["tests__*"]}},
     }
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting a program takes longer than 2 seconds on a busy machine."""
+    monkeypatch.setattr(connection, "FIRST_WAIT", 60.0)
 
 
 async def start(node: TestNode, script: Script, *command: str) -> None:
@@ -73,4 +85,37 @@ async def test_server_that_cannot_start_changes_no_turn(node: TestNode, ana: Use
     ((status, result),) = await results(node, session)
     assert (status, "There is no tool named 'tests__add'" in result) == ("failed", True)
     assert node.provider.requests[0].tools == ()
+    await node.do(check_rest, session)
+
+
+def names_of_tools(node: TestNode) -> list[str]:
+    """Return the server's tools that the last request had."""
+    return [tool.name for tool in node.provider.requests[-1].tools if tool.name.startswith("tests__")]
+
+
+async def test_server_of_a_workspace_follows_its_changes(
+    node: TestNode, ana: User, workspace: Workspace, settings: Settings
+) -> None:
+    """Its tools come without a restart, and go when it is switched off."""
+    settings.MCP_INTERNAL_HOSTS = ("127.0.0.1",)
+    with serving() as first, serving() as second:
+        node.script([[ADD], ["42."], ["Again."], ["Gone."]])
+        await node.restart()
+        server = await node.do(McpServer.objects.create, workspace=workspace, name="tests", url=first, approval="never")
+        session = await node.session(ana)
+        await node.send(session, ana, "What is 40 and 2?")
+        await node.idle(session)
+        assert await results(node, session) == [("complete", "42")]
+
+        def change(**values: Any) -> None:
+            McpServer.objects.filter(pk=server.pk).update(revision=F("revision") + 1, **values)
+
+        await node.do(change, url=second, tools=["add"])
+        await node.send(session, ana, "And now?")
+        await node.idle(session)
+        assert names_of_tools(node) == ["tests__add"]
+        await node.do(change, is_enabled=False)
+        await node.send(session, ana, "And now?")
+        await node.idle(session)
+        assert names_of_tools(node) == []
     await node.do(check_rest, session)

@@ -387,3 +387,18 @@ async def test_wait_ends_after_the_days_of_the_setting(node: TestNode, ana: User
     assert results(node) == (ToolResult("c1", "[Not answered: no one answered for 30 days]", True),)
     assert len(await waiting(node, other)) == 1
     await node.do(check_rest, session)
+
+
+async def test_run_mode_refuses_what_needs_people(node: TestNode, ana: User) -> None:
+    """MSG-09: the session is never waiting; with another mode it asks again."""
+    node.script([[ASK], ["It has to be decided."], [ASK]], CONFIG)
+    session = await node.session(ana)
+    await node.do(lifecycle.configure, session=session, author=ana, mode="run")
+    await node.send(session, ana, "Clean up")
+    await node.idle(session)
+    (call,) = [row for row in await node.rows(session) if row.type == "tool_group"]
+    assert (call.status, call.is_error, call.mode, call.question) == ("failed", True, "run", "")
+    assert "no one is there" in call.result
+    await node.do(lifecycle.configure, session=session, author=ana, mode="agent")
+    await node.send(session, ana, "Clean up")
+    assert [row.tool_name for row in await waiting(node, session)] == ["confirmation"]

@@ -10,7 +10,7 @@ from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.services.messages.editing import remove, restore
 from chat.services.messages.sending import send_message
-from chat.services.runs.attempts import attempts_of, restore_attempt
+from chat.services.runs.attempts import attempts_of, restore_attempt, switch_attempt
 from chat.services.runs.control import retry_here, run_tools
 from chat.services.sessions.lifecycle import create_session
 from chat.services.transaction import SessionTransaction
@@ -231,3 +231,60 @@ def test_tools_are_not_run_where_there_are_none(
     row = fill(session, *rows)[at]
     assert refusal(run_tools, session=session, author=ana, message_id=row.pk, at_most=0).code == code
     assert len(live(session)) == len(rows)
+
+
+def counted(session: Session, row: ChatMessage) -> tuple[int, int]:
+    found = live(session)[(row.sequence or 0) - 1]
+    assert found.pk == row.pk
+    return found.attempt_count, found.attempt_current
+
+
+def test_attempts_are_counted_where_they_follow(session: Session, ana: User) -> None:
+    """RUN-12: the row before them says how many there are and which is there; each keeps its number."""
+    rows = fill(session, START, HI, FIRST, DONE)
+    about: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[1].pk}
+    assert counted(session, rows[1]) == (0, 0)
+    for count, text in ((2, "Second"), (3, "Third")):
+        retry_here(**about)
+        assert counted(session, rows[1]) == (count, count)
+        come_to_rest(session, {**ANSWER, "text": text})
+    said = {}
+    for number in (1, 2, 3, 2):
+        switch_attempt(**about, number=number)
+        assert counted(session, rows[1]) == (3, number)
+        said[number] = live(session)[2].text
+        assert sorted([number, *(each.number or 0 for each in attempts_of(session))]) == [1, 2, 3]
+    assert said == {1: ANSWER["text"], 2: "Second", 3: "Third"}
+    revision = Session.objects.get().revision
+    assert switch_attempt(**about, number=2).messages == 0
+    assert Session.objects.get().revision == revision
+    assert refusal(switch_attempt, **about, number=4).code == "no_such_attempt"
+    assert refusal(switch_attempt, **{**about, "message_id": "m_none"}, number=1).code == "no_such_message"
+    check_context(live(session))
+
+
+def test_failed_attempts_are_not_counted(session: Session, ana: User) -> None:
+    """RUN-12: a retry of an error is no second answer; it can still be restored."""
+    rows = fill(session, START, HI, ERROR, DONE)
+    done = retry_here(session=session, author=ana, message_id=rows[2].pk)
+    come_to_rest(session, ANSWER)
+    assert counted(session, rows[1]) == (0, 0)
+    assert [(each.id, each.number) for each in attempts_of(session)] == [(done.attempt, None)]
+    restore_attempt(session=session, author=ana, attempt=done.attempt)
+    assert counted(session, rows[1]) == (2, 1)
+
+
+def test_switch_away_from_a_conversation_asks(session: Session, ana: User, bo: User) -> None:
+    """RUN-12: what followed the answer goes with it, and comes back with it."""
+    rows = fill(session, START, HI, FIRST, DONE)
+    about: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[1].pk}
+    retry_here(**about)
+    come_to_rest(session, {**ANSWER, "text": "Otherwise"})
+    send_message(session=session, author=bo, text="And?")
+    come_to_rest(session, {**ANSWER, "text": "So"})
+    long = live(session)
+    assert refusal(switch_attempt, **about, number=1, at_most=0).details["messages"] == 3
+    switch_attempt(**about, number=1, at_most=3)
+    assert live(session) == rows
+    switch_attempt(**about, number=2, at_most=0)
+    assert live(session) == long

@@ -107,6 +107,9 @@ def session_frame(session: SessionSnapshot, revision: int | None) -> Json:
         "status": session.agent_status,
         "archived": archived,
         "replies": session.replies,
+        "automatic": session.replies_auto,
+        "mode": session.mode,
+        "agents": list(session.agents),
         "parts": parts,
     }
 
@@ -220,7 +223,9 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
 
 def _row(kind: str, message: MessageSnapshot, **more: Any) -> SafeString:
     """Render a message with its sender: a user, or the model of the row (UI-06)."""
-    values = {"name": message.model, "speaker": f"model:{message.provider}/{message.model}", "person": False, **more}
+    # In a session with several agents, each has its name on its messages.
+    name, sender = message.sender or message.model, f"{message.sender}:" if message.sender else ""
+    values = {"name": name, "speaker": f"model:{sender}{message.provider}/{message.model}", "person": False, **more}
     values.update(kind=kind, message=message, clock=message.timestamp[11:16])
     return _render(f"messages/{kind}", values)
 

@@ -14,7 +14,6 @@ from chat.bus.events import StatusChanged
 from chat.errors import NoSuchMessage, ServiceError
 from chat.limits.quotas import require_disk_for, require_turn
 from chat.limits.rates import limited
-from chat.mentions import mentions
 from chat.models import (
     Attachment,
     ChatMessage,
@@ -26,8 +25,8 @@ from chat.models import (
     Session,
     User,
 )
-from chat.queries import presets
 from chat.queries.attachments import fetch_attachments
+from chat.queries.cast import addressed
 from chat.runs import lease
 from chat.services.idempotency import request_digest, require_same_request
 from chat.services.messages import attachments
@@ -35,7 +34,7 @@ from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_characters, validate_message
 from chat.services.optimistic_lock import require_current
 from chat.services.runs.turns import deliver, open_turn, resume_waiting
-from chat.services.sessions import titles, user_state
+from chat.services.sessions import replies, titles, user_state
 from chat.services.transaction import SessionTransaction, save_revision
 
 
@@ -74,7 +73,9 @@ def send_message(
         return repeated
     tx.require_active()
     require_disk_for(text)
-    for_agent = is_for_agent(tx.session, text)
+    replies.follow_people(tx)
+    agents = addressed(tx.session, text)
+    for_agent = bool(agents)
     if for_agent:
         require_turn(author, starts=tx.run.state == RunState.IDLE)
     row = ChatMessage(
@@ -89,7 +90,7 @@ def send_message(
         for_agent=for_agent,
     )
     if tx.run.state == RunState.IDLE:
-        row.turn_id = open_turn(tx, author.pk) if for_agent else ""
+        row.turn_id = open_turn(tx, author.pk, agents) if for_agent else ""
         _add(tx, row, attachment_ids)
         tx.record_event("user_message", row, {"model": tx.session.model})
         if for_agent:
@@ -105,13 +106,6 @@ def send_message(
     if for_agent:
         lease.request(session.pk)
     return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.turn_id, row.sequence)
-
-
-def is_for_agent(session: Session, text: str) -> bool:
-    """Return whether the agent is to answer a message: any, or one that mentions it (Session.replies)."""
-    if session.replies == Session.Replies.ALL:
-        return True
-    return mentions(text, [session.agent, presets.kept(session).title])
 
 
 def _sent_before(session: Session, author: User, key: str, digest: str | None) -> Sent | None:

@@ -57,6 +57,9 @@ class Kind(StrEnum):
     ADMIN_SEARCH = "admin_search"
     TOOL_CALLED = "tool_called"
     TOOL_DECIDED = "tool_decided"
+    MCP_SERVER_ADDED = "mcp_server_added"
+    MCP_SERVER_CHANGED = "mcp_server_changed"
+    MCP_SERVER_REMOVED = "mcp_server_removed"
 
 
 def record(

@@ -22,7 +22,8 @@ from chat.models import Invitation, Membership, Session, SessionRole, Share, Use
 from chat.services.people import guests
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
-from chat.services.transaction import publish_on_commit
+from chat.services.sessions import replies
+from chat.services.transaction import SessionTransaction, publish_on_commit
 
 INVITATION_LIFE = timedelta(days=7)
 GIVEN_ROLES = (SessionRole.VIEWER, SessionRole.EDITOR)
@@ -64,6 +65,7 @@ def candidates(session: Session) -> QuerySet[User]:
 def share(*, session: Session, author: User, user: User, role: str) -> None:
     """Share a session with a member or guest of its workspace, or change their role. Raises ServiceError."""
     given = _given(role)
+    tx = SessionTransaction.lock(session.pk)
     if user.pk == session.owner_id:
         raise ServiceError("is_owner", _("The session owner already has full access."))
     workspace_for(author, session.workspace_id)
@@ -71,6 +73,7 @@ def share(*, session: Session, author: User, user: User, role: str) -> None:
         raise ServiceError("not_a_member", _("Only workspace members can be added. Send an invitation link instead."))
     Share.objects.update_or_create(session=session, user=user, defaults={"role": given})
     record(Kind.SHARED, actor=author, person=user, target=session, role=given)
+    replies.follow_people(tx)
     publish_on_commit(session.pk, [AccessChanged()])
 
 
@@ -81,11 +84,13 @@ def unshare(*, session: Session, author: User, user: User) -> None:
     The session's invitation links end, too, because the user may know one. Guests leave the workspace with their last
     share.
     """
+    tx = SessionTransaction.lock(session.pk)
     taken, _kinds = Share.objects.filter(session=session, user=user).delete()
     if taken:
         record(Kind.UNSHARED, actor=author, person=user, target=session)
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     revoke_invitations(session=session, author=author)
+    replies.follow_people(tx)
     publish_on_commit(session.pk, [AccessChanged()])
 
 
@@ -171,6 +176,7 @@ def accept(*, token: str, user: User) -> Session:
     present = Share.objects.filter(session=session, user=user).first()
     if user.pk == session.owner_id or (present and SessionRole(present.role).covers(SessionRole(invitation.role))):
         return session
+    tx = SessionTransaction.lock(session.pk)
     # The condition uses only the link's own columns, so that two simultaneous requests cannot both take the last use.
     if Invitation.objects.filter(UNUSED, pk=invitation.pk).update(uses=F("uses") + 1) != 1:
         raise _no_such_invitation()
@@ -179,6 +185,7 @@ def accept(*, token: str, user: User) -> Session:
     record(
         Kind.INVITATION_USED, actor=user, person=user, target=session, invitation=invitation.pk, role=invitation.role
     )
+    replies.follow_people(tx)
     publish_on_commit(session.pk, [AccessChanged()])
     return session
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -34,6 +35,8 @@ from chat.models import (
     SessionRun,
     User,
 )
+from chat.queries import cast, presets
+from chat.queries.cast import AGENTS
 from chat.runs import lease
 from chat.runs.sanitize import sanitize_json
 from chat.services.batches import Deadline
@@ -203,7 +206,12 @@ def _edited(tx: SessionTransaction, row: ChatMessage, author: User, arguments: J
 def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, scope: str) -> None:
     """Approve further calls of the tool: in this session, or by this agent in all sessions of the workspace."""
     session = tx.session
-    if scope == "session":
+    entries = presets.others(session)
+    if scope == "session" and any(entry["name"] == row.agent_id != session.agent for entry in entries):
+        rules = dict.fromkeys([*_approved(entries, row.agent_id), row.tool_name])
+        added = [{**each, APPROVED: list(rules)} if each["name"] == row.agent_id else each for each in entries]
+        change_config(tx, author, SessionRevision.Kind.APPROVAL, **{AGENTS: added})
+    elif scope == "session":
         rules = dict.fromkeys([*valid_rules(session.config_values.get(APPROVED)), row.tool_name])
         change_config(tx, author, SessionRevision.Kind.APPROVAL, **{APPROVED: list(rules)})
     elif scope == "agent":
@@ -211,7 +219,11 @@ def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, s
             raise Forbidden(_("Only owners and admins of the workspace can always allow a tool."))
         ApprovalRule.objects.get_or_create(
             workspace_id=session.workspace_id,
-            agent=session.agent,
+            agent=cast.known(session, [row.agent_id]),
             rule=row.tool_name,
             defaults={"user": author},
         )
+
+
+def _approved(entries: Sequence[Json], agent: str) -> tuple[str, ...]:
+    return next((valid_rules(entry.get(APPROVED)) for entry in entries if entry["name"] == agent), ())

@@ -1,7 +1,8 @@
 """Attempts: the rows that a retry replaced stay stored, and can be restored together (RUN-12).
 
 The rows of an attempt have its id and keep their order (`attempt`, `attempt_place`). The revision of the first row's
-withdrawal names the `anchor`: the row before all attempts of one position, including the current rows.
+withdrawal names the `anchor`: the row before all attempts of one position, including the current rows, which counts
+them (`chat/services/runs/attempt_counts.py`).
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat import ids
-from chat.errors import Busy, ServiceError
+from chat.errors import Busy, NoSuchMessage, ServiceError
 from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageRole, MessageType, RunState, Session, User
 from chat.projections.context import who
 from chat.queries.attachments import fetch_attachments
 from chat.services.messages.ordering import fits, remove_rows, row_before
+from chat.services.runs.attempt_counts import count, numbers
 from chat.services.transaction import SessionTransaction
 
 Kind = MessageRevision.Kind
@@ -56,10 +58,14 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An earlier attempt: the messages that followed the message `after` until a retry replaced them."""
+    """An earlier attempt: the messages that followed the message `after` until a retry replaced them.
+
+    `number` is its number among the attempts there; None if it is not counted.
+    """
 
     id: str
     after: str
+    number: int | None
     messages: int
     people: int
     user: User | None
@@ -82,9 +88,17 @@ def measure(
 
 
 def withdraw(
-    tx: SessionTransaction, rows: Sequence[ChatMessage], author: User, withdrawal: Withdrawal, at_most: int | None
+    tx: SessionTransaction,
+    rows: Sequence[ChatMessage],
+    author: User,
+    withdrawal: Withdrawal,
+    at_most: int | None,
+    *,
+    is_counted: bool = True,
 ) -> Withdrawal:
     """Withdraw the session's last rows as an attempt. Rows without a message, such as markers, are no attempt.
+
+    The row before them counts the attempts, unless the caller lets it do so later (`is_counted`).
 
     Raises ServiceError "confirm", with `messages`, `people`, `others` and `after`, for more than the last answer and
     more than `at_most` messages, the number that the author has confirmed. None accepts any number.
@@ -94,8 +108,37 @@ def withdraw(
         details = {name: getattr(withdrawal, name) for name in ("messages", "people", "others", "after")}
         raise ServiceError("confirm", message % {"count": withdrawal.messages}, **details)
     attempt = ids.attempt_id() if withdrawal.messages else ""
+    before = tx.messages().filter(sequence=(rows[0].sequence or 0) - 1).first()
     remove_rows(tx, rows, author, Kind.RETRY, attempt=attempt)
+    if before is not None and is_counted:
+        count(tx, before)
     return replace(withdrawal, attempt=attempt)
+
+
+@transaction.atomic
+def switch_attempt(
+    *,
+    session: Session,
+    author: User,
+    message_id: str,
+    number: int,
+    at_most: int | None = None,
+    preview: bool = False,
+) -> Withdrawal:
+    """Restore the attempt with this number among those that follow a message. No effect if it follows it already.
+
+    Returns and raises as `restore_attempt` does.
+    """
+    tx = SessionTransaction.lock(session.pk)
+    anchor = tx.messages().filter(pk=message_id).first()
+    if anchor is None:
+        raise NoSuchMessage
+    if number == anchor.attempt_current:
+        return Withdrawal(0, 0, 0, last_answer=True, after=anchor.pk)
+    found = {each: name for name, each in numbers(session.pk, [anchor]).items()}
+    if number not in found:
+        raise NoSuchAttempt
+    return restore_attempt(session=session, author=author, attempt=found[number], at_most=at_most, preview=preview)
 
 
 @transaction.atomic
@@ -124,8 +167,10 @@ def restore_attempt(
     withdrawal = replace(measure(replaced, author, whole_turn=True), after=after.pk if after else "")
     if preview:
         return withdrawal
-    done = withdraw(tx, replaced, author, withdrawal, at_most) if replaced else withdrawal
+    done = withdraw(tx, replaced, author, withdrawal, at_most, is_counted=False) if replaced else withdrawal
     _put_back(tx, rows, after, author)
+    if after is not None:
+        count(tx, after)
     counted = tx.messages().filter(input_tokens__isnull=False).order_by("-sequence")
     tx.session.context_used = counted.values_list("input_tokens", flat=True).first()
     tx.usage_changed()
@@ -134,7 +179,7 @@ def restore_attempt(
 
 
 def attempts_of(session: Session) -> list[Attempt]:
-    """List a session's earlier attempts, the newest first, in two queries."""
+    """List a session's earlier attempts, the newest first, in a constant number of queries."""
     rows = ChatMessage.objects.filter(session=session.pk, removed_at__isnull=False).exclude(attempt="")
     said_by_people = Q(type=MessageType.TEXT, role=MessageRole.USER)
     counted = (
@@ -149,10 +194,12 @@ def attempts_of(session: Session) -> list[Attempt]:
     counts = {each["attempt"]: each for each in counted}
     records = MessageRevision.objects.filter(message__in=rows.filter(attempt_place=0), kind=Kind.RETRY)
     firsts = {record.message.attempt: record for record in records.select_related("user", "message").order_by("pk")}
+    numbered = numbers(session.pk, ChatMessage.objects.in_conversation(session.pk).filter(attempt_count__gt=0))
     return [
         Attempt(
             name,
             str(record.before.get("anchor", "")),
+            numbered.get(name),
             counts[name]["messages"],
             counts[name]["people"] + counts[name]["names"],
             record.user,

@@ -1,10 +1,11 @@
-"""Stop a run, retry an answer, or run its tools again."""
+"""Stop a run, retry an answer, continue it, or run its tools again."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -14,11 +15,17 @@ from django.utils.translation import gettext as _
 from chat import ids
 from chat.errors import Busy, NoSuchMessage, ServiceError
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, User
+from chat.queries.cast import agents_from
 from chat.runs import lease
+from chat.runs.notes import continue_note
 from chat.services.messages.editing import CONTENT_TYPES, same_response
+from chat.services.messages.senders import sender_in
 from chat.services.runs.attempts import Withdrawal, measure, withdraw
-from chat.services.runs.turns import hold_queued, resume_turn
+from chat.services.runs.turns import address_again, hold_queued, resume_turn
 from chat.services.transaction import SessionTransaction
+
+# What can follow the last word of a turn that was cut off.
+ENDS = (MessageType.TURN_DONE, MessageType.ERROR)
 
 
 @transaction.atomic
@@ -98,10 +105,39 @@ def run_tools(
     return done
 
 
+@transaction.atomic
+def continue_answer(*, session: Session, author: User) -> str:
+    """Let the agent go on where the last turn was cut off: by a stop, an error, a restart or the output limit (RUN-12).
+
+    Nothing but the end of the turn is withdrawn, with its errors. A text that was cut off gets a note that tells the
+    model to go on from there. Return the id of the turn. Raises ServiceError if the agent is running, the session is
+    archived, or there is nothing to continue: the answer is complete, or users have written since.
+    """
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    if tx.run.state != RunState.IDLE:
+        raise Busy
+    ending = list(takewhile(lambda row: row.type in ENDS, _live(session.pk).reverse().iterator()))[::-1]
+    before = _live(session.pk).filter(sequence__lt=ending[0].sequence) if ending else _live(session.pk)
+    last = before.last()
+    if last is None or not can_continue(last) or not has_context(last):
+        raise ServiceError("nothing_to_continue", _("There is no unfinished answer to continue."))
+    if ending:
+        withdraw(tx, ending, author, measure(ending, author), None)
+    resume_turn(tx, last.turn_id, author)
+    if last.type == MessageType.TEXT and last.role == MessageRole.ASSISTANT:
+        note = continue_note(sender_in(tx.session, author))
+        tx.insert("message_updated", ChatMessage(turn_id=last.turn_id, mode=tx.session.mode, **note))
+    tx.save()
+    return last.turn_id
+
+
 def can_continue(last: ChatMessage) -> bool:
     """Return whether a run can continue after this row, because the model has not answered it."""
     if not last.turn_id or last.summarises is not None:
         return False
+    if last.type == MessageType.TURN_START:
+        return bool(agents_from(last))
     if last.type == MessageType.TEXT:
         unanswered = last.role in (MessageRole.USER, MessageRole.SYSTEM)
         return unanswered or last.status == MessageStatus.INTERRUPTED
@@ -110,7 +146,9 @@ def can_continue(last: ChatMessage) -> bool:
 
 def has_context(last: ChatMessage) -> bool:
     """Return whether the context has a row of this row's turn up to it. Excluded rows need no answer (MSG-09)."""
-    turn = _live(last.session_id).filter(turn_id=last.turn_id, sequence__lte=last.sequence or 0)
+    turn = _live(last.session_id).filter(sequence__lte=last.sequence or 0)
+    if last.type != MessageType.TURN_START:  # a turn that follows that of another agent has no messages of its own
+        turn = turn.filter(turn_id=last.turn_id)
     return turn.filter(include_in_context=True, type__in=CONTENT_TYPES).exists()
 
 
@@ -144,6 +182,8 @@ def _withdraw_and_resume(
     if preview:
         return withdrawal
     done = withdraw(tx, rows, author, withdrawal, at_most)
+    if last.type == MessageType.TEXT and last.role == MessageRole.USER:
+        address_again(tx, last.turn_id)
     resume_turn(tx, last.turn_id, author)
     tx.save()
     return done

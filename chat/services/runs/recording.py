@@ -20,12 +20,15 @@ from chat.models import (
     EndReason,
     MessageDelta,
     MessageStatus,
+    MessageType,
     ModelRequest,
     RunState,
     Session,
     SessionRun,
 )
 from chat.origin import Face
+from chat.queries import presets
+from chat.queries.cast import agents_from, others
 from chat.runs.changes import (
     AppendText,
     Change,
@@ -303,8 +306,8 @@ def _apply(
                 tx.events.append(StatusChanged(status, tool_name))
             case ReportCancelled(turn_id):
                 tx.events.append(RunCancelled(turn_id))
-            case CloseTurn():
-                next_turn = _close_turn(tx)
+            case CloseTurn(for_queued):
+                next_turn = _close_turn(tx, for_queued=for_queued)
             case PauseTurn():
                 next_turn = _pause_turn(tx)
             case AppendText():
@@ -355,20 +358,34 @@ def _record_usage(tx: SessionTransaction, usage: RecordUsage) -> None:
     tx.events.append(UsageChanged(session.context_used, session.context_window, session.total_tokens, usage.model))
 
 
-def _close_turn(tx: SessionTransaction) -> str:
-    """Begin the next turn if messages are queued (RUN-06), else release the session; in the same transaction."""
+def _close_turn(tx: SessionTransaction, *, for_queued: bool) -> str:
+    """Begin the next turn, or release the session; in the same transaction.
+
+    A turn begins for queued messages (RUN-06), and for the next agent that the messages before address.
+    """
     run = tx.run
     run.attempts = 0  # the next turn counts its own attempts
     is_answered = not run.compacting and run.state == RunState.RUNNING
     run.compacting = False
-    if is_answered and compaction.is_due(tx.session):
+    unfinished = _unfinished(tx, for_queued=for_queued)
+    if is_answered and not unfinished and compaction.is_due(tx.session):
         compaction.begin(tx, None)
         return run.turn_id
-    if deliver_queued(tx):
+    if deliver_queued(tx, unfinished):
         return run.turn_id
     run.state, run.turn_id, run.turn_started_at, run.stopped_by = RunState.IDLE, "", None, None
     run.done, run.owner = run.wanted, None
     return ""
+
+
+def _unfinished(tx: SessionTransaction, *, for_queued: bool) -> list[str]:
+    """Return the agents of the turn that have not answered yet; none after a stop."""
+    if tx.run.state == RunState.CANCELLING or not presets.others(tx.session):
+        return []
+    markers = tx.messages().filter(turn_id=tx.run.turn_id, type=MessageType.TURN_START)
+    agents = agents_from(markers.first()) or [tx.session.agent]
+    there = {tx.session.agent, *(member.name for member in others(tx.session))}
+    return [name for name in (agents if for_queued else agents[1:]) if name in there]
 
 
 def _pause_turn(tx: SessionTransaction) -> str:

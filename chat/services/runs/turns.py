@@ -9,14 +9,18 @@ from django.utils import timezone
 from chat import ids
 from chat.bus.events import StatusChanged
 from chat.limits.quotas import require_turn
-from chat.models import ChatMessage, MessageStatus, MessageType, RunState, Session, User
+from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, User
 from chat.queries.attachments import fetch_attachments
+from chat.queries.cast import AGENTS, addressed
 from chat.runs import lease
 from chat.services.transaction import SessionTransaction
 
 
-def open_turn(tx: SessionTransaction, started_by: int | None) -> str:
-    """Begin a turn with its marker, and return its id. The caller adds the messages to answer."""
+def open_turn(tx: SessionTransaction, started_by: int | None, agents: Sequence[str], *, follows: bool = False) -> str:
+    """Begin a turn with its marker, and return its id. The caller adds the messages to answer.
+
+    The first of the `agents` answers in it, the others in turns that follow it, which have no messages of their own.
+    """
     turn_id, now = ids.turn_id(), timezone.now()
     tx.run.turn_id = turn_id
     tx.run.turn_started_at = now
@@ -25,28 +29,37 @@ def open_turn(tx: SessionTransaction, started_by: int | None) -> str:
     tx.run.started_by_id = started_by
     tx.run.save(update_fields=["turn_id", "turn_started_at", "state", "stopped_by", "started_by"])
     marker = ChatMessage(type=MessageType.TURN_START, turn_id=turn_id, mode=tx.session.mode, timestamp=now)
+    if follows or list(agents) != [tx.session.agent]:
+        marker.agent_id, marker.arguments = agents[0], {AGENTS: list(agents)}
     tx.insert("turn_start", marker)
     return turn_id
 
 
-def deliver_queued(tx: SessionTransaction) -> bool:
-    """Deliver the queued messages (RUN-06): in a new turn, if the agent is to answer any. Return whether one began."""
+def deliver_queued(tx: SessionTransaction, unfinished: Sequence[str] = ()) -> bool:
+    """Deliver the queued messages (RUN-06): in a new turn, if an agent is to answer any. Return whether one began.
+
+    `unfinished` are the agents that have not answered the messages before: they come first.
+    """
     if tx.session.status == Session.Status.DELETED:
         return False
     queued = list(ChatMessage.objects.deliverable(tx.session.pk))
     if any(row.for_agent for row in queued):
-        deliver(tx, queued)
+        deliver(tx, queued, unfinished)
         return True
     fetch_attachments(queued)
     for row in queued:
         tx.update("user_message", row, _delivered(tx, ""), {"model": tx.session.model})
-    return False
+    if unfinished:
+        open_turn(tx, tx.run.started_by_id, unfinished, follows=True)
+        tx.events.append(StatusChanged("thinking"))
+    return bool(unfinished)
 
 
-def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage]) -> None:
-    """Deliver these queued messages in a new turn."""
+def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage], unfinished: Sequence[str] = ()) -> None:
+    """Deliver these queued messages in a new turn, for the agents that they address."""
     fetch_attachments(queued)
-    turn_id = open_turn(tx, queued[0].user_id)
+    agents = [name for row in queued if row.for_agent for name in addressed(tx.session, row.text)]
+    turn_id = open_turn(tx, queued[0].user_id, list(dict.fromkeys([*unfinished, *agents])) or [tx.session.agent])
     for row in queued:
         tx.update("user_message", row, _delivered(tx, turn_id), {"model": tx.session.model})
     tx.events.append(StatusChanged("thinking"))
@@ -86,3 +99,18 @@ def resume_turn(tx: SessionTransaction, turn_id: str, author: User) -> None:
     tx.run.save(update_fields=["turn_id", "turn_started_at", "state", "stopped_by", "started_by"])
     tx.events.append(StatusChanged("thinking"))
     lease.request(tx.session.pk)
+
+
+def address_again(tx: SessionTransaction, turn_id: str) -> None:
+    """Let the agents answer that a turn's messages address now: they can have been edited, and agents added."""
+    rows = list(tx.messages().filter(turn_id=turn_id).order_by("sequence"))
+    said = [row for row in rows if row.type == MessageType.TEXT and row.role == MessageRole.USER and row.for_agent]
+    agents = list(dict.fromkeys(name for row in said for name in addressed(tx.session, row.text)))
+    marker = next((row for row in rows if row.type == MessageType.TURN_START), None)
+    if not agents or marker is None:
+        return
+    is_own = agents == [tx.session.agent]
+    fields = {"agent_id": "" if is_own else agents[0], "arguments": None if is_own else {AGENTS: agents}}
+    if (marker.agent_id, marker.arguments) != tuple(fields.values()):
+        fetch_attachments([marker])
+        tx.update("message_updated", marker, fields)

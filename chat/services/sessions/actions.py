@@ -18,7 +18,7 @@ from chat.runs import lease
 from chat.services.people import guests
 from chat.services.people.security_log import Kind, record
 from chat.services.runs.turns import deliver_queued
-from chat.services.sessions import user_state
+from chat.services.sessions import replies, user_state
 from chat.services.transaction import SessionTransaction, publish_on_commit
 
 
@@ -143,9 +143,11 @@ def leave(user: User, session_id: str) -> None:
     session, role = session_for(user, session_id)
     if role == SessionRole.OWNER:
         raise ServiceError("is_owner", _("You own this session. Archive or delete it instead."))
+    tx = SessionTransaction.lock(session.pk)
     Share.objects.filter(session=session, user=user).delete()
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     record(Kind.UNSHARED, actor=user, person=user, target=session)
+    replies.follow_people(tx)
     publish_on_commit(session.pk, [AccessChanged()])
 
 

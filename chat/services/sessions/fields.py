@@ -11,7 +11,7 @@ RECORDED: dict[Kind, tuple[str, ...]] = {
     Kind.TITLE: ("title",),
     Kind.SYSTEM_PROMPT: ("system_prompt",),
     Kind.MODEL: ("model", "provider", "context_window"),
-    Kind.AGENT: ("agent", "config", "mode", "replies"),
+    Kind.AGENT: ("agent", "config", "mode", "replies", "replies_auto"),
 }
 
 

@@ -18,7 +18,6 @@ from chat.errors import Busy, NoSuchMessage, NoSuchSession, ServiceError
 from chat.limits.quotas import require_disk
 from chat.limits.rates import limited
 from chat.models import (
-    APPROVED,
     UNFINISHED,
     Attachment,
     ChatMessage,
@@ -28,6 +27,7 @@ from chat.models import (
     SessionRun,
     User,
 )
+from chat.queries import presets
 from chat.services.batches import Pacer, batches
 from chat.services.deletion import sessions
 from chat.services.messages.validation import validate_message
@@ -38,7 +38,17 @@ from chat.services.transaction import SessionTransaction, notify_session_lists
 
 BATCH = 500
 # Columns that a fork takes over from its session.
-INHERITED = ("workspace_id", "mode", "replies", "agent", "provider", "model", "system_prompt", "context_window")
+INHERITED = (
+    "workspace_id",
+    "mode",
+    "replies",
+    "replies_auto",
+    "agent",
+    "provider",
+    "model",
+    "system_prompt",
+    "context_window",
+)
 # Columns that the copy needs in Python. The database copies the others.
 READ = (
     "session_id",
@@ -55,7 +65,18 @@ READ = (
 )
 # Columns with a value of the copy's own, and columns that are null in it. A message that is removed while it is copied
 # stays in the copy.
-OWN = ("id", "session_id", "sequence", "revision", "run_id", "response_id", "open_suggestions", "attempt")
+OWN = (
+    "id",
+    "session_id",
+    "sequence",
+    "revision",
+    "run_id",
+    "response_id",
+    "open_suggestions",
+    "attempt",
+    "attempt_count",
+    "attempt_current",
+)
 NONE = ("key", "key_digest", "removed_at", "attempt_place")
 
 
@@ -176,6 +197,8 @@ def _end_of_turn(last: ChatMessage) -> QuerySet[ChatMessage]:
 @transaction.atomic
 def _make(session: Session, author: User, message_id: str, copying: Copying, columns: dict[str, Any]) -> Session:
     rows = copying.rows
+    # Only its author can write in it.
+    alone = {"replies": Session.Replies.ALL} if session.replies_auto else {}
     copy = Session.objects.create(
         owner=author,
         title=_forked_title(session.title),
@@ -185,8 +208,8 @@ def _make(session: Session, author: User, message_id: str, copying: Copying, col
         total_tokens=sum((row.input_tokens or 0) + (row.output_tokens or 0) for row in rows),
         context_used=next((row.input_tokens for row in reversed(rows) if row.input_tokens is not None), None),
         # People approve tool calls in one session: the fork asks again.
-        config={name: value for name, value in session.config_values.items() if name != APPROVED},
-        **{name: getattr(session, name) for name in INHERITED},
+        config=presets.without_approvals(session.config_values),
+        **{name: getattr(session, name) for name in INHERITED} | alone,
         **columns,
     )
     SessionRun.objects.create(session=copy)
@@ -210,7 +233,7 @@ def _copy(copy: Session, copying: Copying, rows: Sequence[ChatMessage]) -> None:
     for place, row in enumerate(rows, len(copying.copies) + 1):
         turn, response = copying.turns[row.turn_id], copying.responses[row.response_id]
         copying.copies[row.pk] = ids.message_id()
-        parameters.append((copying.copies[row.pk], copy.pk, place, place, turn, response, 0, "", row.pk))
+        parameters.append((copying.copies[row.pk], copy.pk, place, place, turn, response, 0, "", 0, 0, row.pk))
     with connection.cursor() as cursor:
         cursor.executemany(statement, parameters)
     _copy_attachments(copy, {row.pk: copying.copies[row.pk] for row in rows})

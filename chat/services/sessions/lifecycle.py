@@ -21,7 +21,10 @@ from chat.services.messages.sending import send_message
 from chat.services.messages.validation import validate_characters
 from chat.services.people.workspaces import current_workspace
 from chat.services.sessions import titles
+from chat.services.sessions.agents import NoSuchAgent
 from chat.services.sessions.fields import change, change_config
+from chat.services.sessions.replies import AUTOMATIC
+from chat.services.sessions.replies import chosen as chosen_replies
 from chat.services.transaction import SessionTransaction, notify_session_lists
 
 
@@ -60,10 +63,12 @@ def create_session(
     system_prompt: str | None = None,
     session_id: str = "",
     key_digest: str | None = None,
+    replies: str = Session.Replies.ALL,
 ) -> Session:
     """Create a session with an agent preset, or the default preset if that one is not offered.
 
-    The session keeps a copy of the preset, so that later changes of the preset do not affect it.
+    The session keeps a copy of the preset, so that later changes of the preset do not affect it. `replies` says which
+    messages the agent answers: all, mentions or auto, which are all until others can write, too.
     """
     preset = presets.offered(agent) or presets.preset()
     if not model:
@@ -79,6 +84,8 @@ def create_session(
         system_prompt=preset.system_prompt if system_prompt is None else validate_characters(system_prompt),
         config=presets.copy_of(preset),
         key_digest=key_digest,
+        replies=Session.Replies.ALL if replies == AUTOMATIC else replies,
+        replies_auto=replies == AUTOMATIC,
         context_window=registry().context_window(provider, model),
     )
     SessionRun.objects.create(session=session)
@@ -100,6 +107,7 @@ def begin_session(
     system_prompt: str | None = None,
     session_id: str = "",
     key_digest: str | None = None,
+    replies: str = Session.Replies.ALL,
     **configuration: Unpack[Configuration],
 ) -> Session:
     """Create a session and send its first message, if there is one, in one transaction.
@@ -108,7 +116,7 @@ def begin_session(
     or tool that is not offered, or a text that cannot be sent.
     """
     if agent and presets.offered(agent) is None:
-        raise _no_such_agent(agent)
+        raise NoSuchAgent(agent)
     if model and not registry().offers(provider, model):
         raise _no_such_model(provider, model)
     session = create_session(
@@ -121,6 +129,7 @@ def begin_session(
         system_prompt=system_prompt,
         session_id=session_id,
         key_digest=key_digest,
+        replies=replies,
     )
     if {name: value for name, value in configuration.items() if value is not None} not in UNCHANGED:
         configure(session=session, author=owner, **configuration)
@@ -176,7 +185,7 @@ def set_agent(*, session: Session, author: User, agent: str) -> None:
     """
     chosen = presets.offered(agent) if agent else None
     if chosen is None:
-        raise _no_such_agent(agent)
+        raise NoSuchAgent(agent)
     tx = SessionTransaction.lock(session.pk)
     kept = {name: value for name, value in tx.session.config_values.items() if name != APPROVED}
     config = {**kept, **presets.copy_of(chosen)}
@@ -204,8 +213,9 @@ def configure(
 ) -> None:
     """Set the tools, the tool rounds per turn, the mode (MSG-09) and the reasoning, from the next response on.
 
-    `replies` says which messages the agent answers, from the next message on, and `compact_at` at which percentage of
-    the context window earlier messages are summarised; 0 is never. `memory`: whether the agent gets remembered notes.
+    `replies` says which messages the agent answers, from the next message on: all, mentions or auto. `compact_at`: at
+    which percentage of the context window earlier messages are summarised; 0 is never. `memory`: whether the agent gets
+    remembered notes.
 
     None keeps a value; an empty `reasoning_effort` and a `thinking_budget` of 0 leave the choice to the model.
     Raises ServiceError for a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the
@@ -213,7 +223,7 @@ def configure(
     """
     if mode is not None and mode not in Session.Mode.values:
         raise Invalid(_("The mode must be one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
-    if replies is not None and replies not in Session.Replies.values:
+    if replies is not None and replies not in (*Session.Replies.values, AUTOMATIC):
         raise Invalid(_("The agent can reply to: %(choices)s.") % {"choices": ", ".join(Session.Replies.values)})
     if compact_at and not LEAST_SHARE <= compact_at <= MOST_SHARE:
         words = _("Choose a percentage from %(least)d to %(most)d, or 0 to turn it off.")
@@ -222,7 +232,7 @@ def configure(
     tx.require_active()
     values: dict[str, object] = {"agent": tx.session.agent}
     if replies is not None:
-        values["replies"] = replies
+        values |= chosen_replies(session.pk, replies)
     chosen = {"compact_at": compact_at, "memory": memory}
     kept = {name: value for name, value in chosen.items() if value is not None}
     if tools is not None or max_rounds is not None or kept:
@@ -268,7 +278,3 @@ def _of_model(provider: str, model: str) -> dict[str, object]:
 def _no_such_model(provider: str, model: str) -> ServiceError:
     message = _("The model “%(model)s” of “%(provider)s” isn’t configured here.")
     return ServiceError("no_such_model", message % {"model": model, "provider": provider})
-
-
-def _no_such_agent(agent: str) -> ServiceError:
-    return ServiceError("no_such_agent", _("The agent “%(agent)s” isn’t configured here.") % {"agent": agent})

@@ -158,6 +158,7 @@ class SessionPart(Part):
     status: Annotated[str, among(Session.Status.values)] = Session.Status.ACTIVE.value
     mode: Mode = Session.Mode.AGENT.value
     replies: Annotated[str, among(Session.Replies.values)] = Session.Replies.ALL.value
+    replies_auto: bool = False
     agent: Short = ""
     provider: Short = ""
     model: Name = ""

@@ -24,6 +24,7 @@ SESSION = (
     "status",
     "mode",
     "replies",
+    "replies_auto",
     "agent",
     "provider",
     "model",

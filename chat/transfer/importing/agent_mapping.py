@@ -9,8 +9,11 @@ from django.utils.translation import gettext as _
 from agents.messages import Json
 from agents.registry import AgentPreset
 from chat.agents_setup import registry
+from chat.commands import LONGEST_PROMPT
 from chat.models import APPROVED
 from chat.queries import presets
+from chat.queries.cast import AGENTS, REMOVED
+from chat.services.sessions.agents import MOST_AGENTS
 from chat.transfer.document.schema import SessionPart
 
 
@@ -60,14 +63,46 @@ def _config(config: Json, agent: AgentPreset) -> Json:
     if not isinstance(tools, list) or type(rounds) is not int or rounds < 1:
         return presets.copy_of(agent)
     allowed, most = presets.limits()
-    kept = {name: value for name, value in config.items() if name != APPROVED}
+    kept = {name: value for name, value in config.items() if name not in (APPROVED, AGENTS)}
     return {
         **kept,
+        **_others(config.get(AGENTS), agent, allowed, most),
         "approval": presets.copy_of(agent)["approval"],
         "tools": [tool for tool in tools if isinstance(tool, str) and tool in allowed],
         "max_rounds": min(rounds, most),
         "allowed_hosts": _hosts(config.get("allowed_hosts"), agent),
     }
+
+
+def _others(found: object, agent: AgentPreset, allowed: set[str], most: int) -> Json:
+    """Return the other agents of a file, with tools, rounds and models that this server offers."""
+    entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    made = []
+    for each in entries[:MOST_AGENTS]:
+        name, tools, rounds = each.get("name"), each.get("tools"), each.get("max_rounds")
+        title, prompt = each.get("agent_title"), each.get("system_prompt")
+        if not isinstance(name, str) or not 0 < len(name) <= 80:
+            continue
+        if not isinstance(tools, list) or type(rounds) is not int:
+            continue
+        provider, model = str(each.get("provider", "")), str(each.get("model", ""))
+        if not registry().offers(provider, model):
+            provider, model = agent.provider, agent.model
+        made.append(
+            {
+                **presets.copy_of(agent),
+                "name": name,
+                "agent_title": title[:200] if isinstance(title, str) else name,
+                "provider": provider,
+                "model": model,
+                "system_prompt": prompt[:LONGEST_PROMPT] if isinstance(prompt, str) else "",
+                "tools": [tool for tool in tools if isinstance(tool, str) and tool in allowed],
+                "max_rounds": max(1, min(rounds, most)),
+                "allowed_hosts": _hosts(each.get("allowed_hosts"), agent),
+                **({REMOVED: True} if each.get(REMOVED) else {}),
+            }
+        )
+    return {AGENTS: made} if made else {}
 
 
 def _hosts(wanted: object, agent: AgentPreset) -> list[str]:

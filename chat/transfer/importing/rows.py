@@ -35,6 +35,8 @@ def session_row(
     """Create the session; `chosen` columns take precedence over the file's."""
     parent = sessions_of(owner).filter(pk=part.parent_session).first() if part.parent_session else None
     own = part.model_dump(exclude={"parent_session", "created_at", "updated_at"})
+    if part.replies_auto:  # only its owner can write in it
+        own["replies"] = Session.Replies.ALL
     begun = began or timezone.now()
     return Session(
         **{**own, **chosen, "id": session_id},

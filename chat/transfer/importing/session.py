@@ -29,6 +29,7 @@ from chat.models import (
 )
 from chat.services.deletion import sessions
 from chat.services.messages import attachments
+from chat.services.runs import attempt_counts
 from chat.services.sessions import incomplete
 from chat.services.transaction import notify_session_lists
 from chat.transfer.document.remap_ids import IdMap, remap_message, remap_request, remap_revision
@@ -129,6 +130,7 @@ class SessionImport:
         session = self._session or self._create_session()
         with transaction.atomic():
             incomplete.complete(session, self._head.session.status)
+            attempt_counts.count_all(session.pk)
             SessionRun.objects.create(session=session)
             pinned_at = timezone.now() if self._head.pinned else None
             UserSessionState.objects.create(

@@ -88,9 +88,15 @@ export const mentionSource = {
     return found && { from: caret - found[1].length - 1, query: found[1].toLowerCase() };
   },
   async find(query) {
+    const agents = JSON.parse(page.dataset.agents || "[]").map(({ name, title }) => ({
+      label: name,
+      detail: title,
+      icon: "bot",
+    }));
     const agent = { label: "agent", detail: page.dataset.agent, icon: "bot" };
-    const others = (await known()).filter(({ id }) => String(id) !== page.dataset.viewerId);
-    const people = others.filter((person) => fits(person, query)).map(suggestion);
+    const several = agents.filter(({ label, detail }) => fits({ name: label, username: detail }, query));
+    if (agents.length) return [...several, ...(await persons(query))];
+    const people = await persons(query);
     return fits({ name: agent.label, username: agent.detail }, query) ? [agent, ...people] : people;
   },
   take({ label }, { from, to }) {
@@ -98,6 +104,12 @@ export const mentionSource = {
     return true;
   },
 };
+
+/** Returns suggestions of the people that fit, other than the user. */
+async function persons(query) {
+  const others = (await known()).filter(({ id }) => String(id) !== page.dataset.viewerId);
+  return others.filter((person) => fits(person, query)).map(suggestion);
+}
 
 function fits({ name, username }, query) {
   if (!query) return true;

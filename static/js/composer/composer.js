@@ -8,6 +8,7 @@ import { offer, on, TOUCH } from "../ui/commands.js";
 import { composing, field, fits, grow, insert, restore, sends, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
+import { toast } from "../ui/toast.js";
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
 import * as drafts from "./drafts.js";
 import { looked, Outbox, remember } from "./drafts.js";
@@ -77,7 +78,15 @@ function tell() {
 const repliesTo = (which) => page.dataset.replies === which;
 const reply = (which) => ask({ type: "configure", replies: which });
 
+/** Shows that the number of people has changed which messages the agent answers, with the way back. */
+function tellReplies({ detail: replies }) {
+  const action = { label: words.replyToAll, run: () => reply("all") };
+  if (replies === "all") toast(words.nowRepliesToAll);
+  else toast(words.nowRepliesToMentions, { action: isGuest ? null : action });
+}
+
 function connectReplies() {
+  page.addEventListener("parley:replies", tellReplies);
   if (isGuest) return;
   on("reply-to-all", () => reply("all"));
   offer({
@@ -94,6 +103,26 @@ function connectReplies() {
     run: () => reply("all"),
     can: () => repliesTo("mentions"),
   });
+}
+
+// The mode of the session: with tools, without, or for a run that no one watches (MSG-09).
+
+const setMode = (mode) => ask({ type: "configure", mode });
+
+function connectModes() {
+  if (isGuest) return;
+  const modes = { agent: words.modeAgent, chat: words.modeChat, run: words.modeRun };
+  on("mode-agent", () => setMode("agent"));
+  for (const [mode, label] of Object.entries(modes))
+    offer({
+      id: `mode-${mode}`,
+      label,
+      words: words.modeWords,
+      icon: { agent: "wrench", chat: "message-square", run: "clock" }[mode],
+      slash: `mode-${mode}`,
+      run: () => setMode(mode),
+      can: () => page.dataset.mode !== mode,
+    });
 }
 
 // The keys for sending are explained below the field until the user has sent ten messages in this browser.
@@ -129,6 +158,7 @@ export class Composer {
     connectTyping();
     connectWorking();
     connectReplies();
+    connectModes();
     connectUploads();
     connectDropping();
     connectDictation();

@@ -95,7 +95,20 @@ const line = (text) => make("p", { textContent: text });
 const at = (id) => document.getElementById(id);
 // The commands of the menu, in groups and in this order; other modules offer them.
 const GROUPS = [
-  ["rename", "share", "reply-to-mentions", "reply-to-all", "find", "panel", "fork", "export", "removed"],
+  [
+    "rename",
+    "share",
+    "reply-to-mentions",
+    "reply-to-all",
+    "mode-agent",
+    "mode-chat",
+    "mode-run",
+    "find",
+    "panel",
+    "fork",
+    "export",
+    "removed",
+  ],
   ["pin", "archive", "restore", "leave", "delete"],
 ];
 async function openShare(button) {

@@ -60,6 +60,38 @@ export function retry({ id }, how = insist, atMost = 0) {
   return how(() => withdraw({ type: "retry", id }, asks, atMost), { label: words.stopAndRetry });
 }
 
+/** Lets the agent go on with an answer that was cut off. */
+export const continueAnswer = () => insist(() => live.request({ type: "continue" }), { about: "continue" });
+
+/** Whether the last answer was cut off: its text, or the turn. */
+function isCut() {
+  const end = document.getElementById("messages").lastElementChild;
+  const text = lastMessage(":not(.error)");
+  const isLast = end === text || end?.matches(".error, .marker");
+  return isLast && (end?.matches(".marker[data-status=interrupted]") || text?.matches("[data-status=interrupted]"));
+}
+
+function connectGoingOn() {
+  if (!canEdit) return;
+  const isIdle = () => page.dataset.status === "idle" && page.dataset.archived === "no";
+  offer({
+    id: "continue",
+    label: words.continueAnswer,
+    icon: "play",
+    slash: "continue",
+    run: continueAnswer,
+    can: () => isIdle() && isCut(),
+  });
+  offer({
+    id: "run-tools",
+    label: words.actionRunTools,
+    icon: "play",
+    slash: "run-tools",
+    run: () => runTools(lastMessage(".tool_group")),
+    can: () => isIdle() && lastMessage(".tool_group") !== null,
+  });
+}
+
 /** Runs the tools of a message's response again. */
 function runTools({ id }, how = insist) {
   const asks = { title: words.runToolsTitle, confirm: words.actionRunTools };
@@ -96,7 +128,7 @@ async function withdraw(command, asks, atMost = 0) {
 }
 
 /** Sends a command with the number of messages that may be removed; asks again while the actual number is larger. */
-async function agreed(command, asks, atMost) {
+export async function agreed(command, asks, atMost) {
   try {
     return await live.request({ ...command, at_most: atMost });
   } catch (refusal) {
@@ -275,7 +307,11 @@ export function keysOfMessages() {
   const known = ACTIONS.filter(
     ({ key, name }) => key && (canEdit || FOR_ALL.includes(name)) && !(isGuest && name === "fork"),
   );
-  return known.map(({ label, key }) => ({ label: label(), keys: shown(key) }));
+  const switches = [
+    { label: words.attemptBefore, keys: "←" },
+    { label: words.attemptAfter, keys: "→" },
+  ];
+  return [...known.map(({ label, key }) => ({ label: label(), keys: shown(key) })), ...(canEdit ? switches : [])];
 }
 
 /** Runs an action by its name or key, if it is available; returns whether it did. */
@@ -369,5 +405,6 @@ function remove({ id }, _anchor, how = insist) {
 
 export function connect() {
   connectPast();
+  connectGoingOn();
   connectForking();
 }

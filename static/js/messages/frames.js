@@ -48,11 +48,15 @@ export function setPart(name, html) {
   if (name === "agent") showAgent();
 }
 
-function setSession({ parts, status, archived, replies }) {
+function setSession({ parts, status, archived, replies, automatic, mode, agents }) {
   for (const [name, html] of Object.entries(parts)) setPart(name, html);
   setStatus(status);
   page.dataset.archived = archived ? "yes" : "no";
+  if (automatic && page.dataset.replies !== replies)
+    page.dispatchEvent(new CustomEvent("parley:replies", { detail: replies }));
   page.dataset.replies = replies;
+  page.dataset.mode = mode;
+  page.dataset.agents = JSON.stringify(agents);
 }
 
 function setWork({ html, status }) {

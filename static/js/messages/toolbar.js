@@ -6,6 +6,7 @@ import { late } from "../ui/late.js";
 import { whenHeld } from "../ui/popover.js";
 import { fullTime } from "../ui/time.js";
 import { act, actionsFor, copy, edit, openFor, retry } from "./actions.js";
+import { canSwitch, switchTo } from "./attempts.js";
 import { isOver, lastMessage, nextMessage } from "./list.js";
 import { toEnd, toStart } from "./scroll.js";
 import { canEdit, page } from "./session.js";
@@ -288,10 +289,19 @@ const visible = (edge) =>
     (each) => each.matches("article.message") && each.getBoundingClientRect().top < edge.bottom - 24,
   ) ?? null;
 
+const SWITCHES = { ArrowLeft: -1, ArrowRight: 1 };
+
+function switched(message, by) {
+  const can = canSwitch(message, by);
+  if (can) switchTo(message, by);
+  return can;
+}
+
 function does(message, key) {
   if (!message) return false;
   if (key === "Escape") document.getElementById("text")?.focus();
   else if (key === "Enter" || key === "m") openFor(message, message);
+  else if (key in SWITCHES) return switched(message, SWITCHES[key]);
   else return act(message, key);
   return true;
 }

@@ -4,7 +4,8 @@ import * as queue from "../composer/queue.js";
 import * as opener from "../dialogs/opener.js";
 import * as header from "../header/header.js";
 import * as actions from "../messages/actions.js";
-import { retry } from "../messages/actions.js";
+import { continueAnswer, retry } from "../messages/actions.js";
+import * as attempts from "../messages/attempts.js";
 import * as content from "../messages/content.js";
 import { Inbox, showIdleAgain, showThinking } from "../messages/frames.js";
 import { adopt, renew } from "../messages/list.js";
@@ -91,7 +92,8 @@ function connectQuestions() {
 
 on("suggestions", async (button) => (await late(() => import("../messages/details.js")))?.toggleSuggestions(button));
 on("prompt", (button) => composer.suggest(button.value));
-for (const action of ["retry", "continue"]) on(action, (button) => retry(button.dataset));
+on("retry", (button) => retry(button.dataset));
+on("continue", () => continueAnswer());
 
 function refused(kind, key, message) {
   if (kind === "send") composer.refused(key);
@@ -116,7 +118,7 @@ function tellRole() {
 adopt([...at("messages").children]);
 tellRole();
 adopt([...at("queue").querySelectorAll(".queued[id]")]);
-connectAll(summary, scroll, toolbar);
+connectAll(summary, scroll, toolbar, attempts);
 connectQuestions();
 shell.connect((title) => ask({ type: "rename", title }));
 rail.connect(() => live.state === "connected");

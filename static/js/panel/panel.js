@@ -1,7 +1,7 @@
 // The panel beside the session: opening and closing, its two tabs, and updates.
-import { live, page } from "../messages/session.js";
+import { ask, live, page } from "../messages/session.js";
 import { textAt } from "../net/http.js";
-import { PHONE } from "../ui/commands.js";
+import { on, PHONE } from "../ui/commands.js";
 import { parse, patchChildren } from "../ui/dom.js";
 import { dress } from "../ui/faces.js";
 import { words } from "../ui/i18n.js";
@@ -105,8 +105,15 @@ function follow() {
   if (!showPresent()) refresh(); // a person has just been added
 }
 
+/** Adds and removes agents of the session; what the panel shows follows by the session's frame. */
+function connectAgents() {
+  on("add-agent", () => ask({ type: "add_agent", agent: document.getElementById("agent-to-add").value }));
+  on("remove-agent", ({ dataset }) => ask({ type: "remove_agent", agent: dataset.agent }));
+}
+
 export function connect() {
   context.connect(makeWay);
+  connectAgents();
   prompt.connect();
   live.addEventListener("frame", ({ detail }) => {
     if (panel.hidden) return;

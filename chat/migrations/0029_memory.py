@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0025_summaries'),
+        ('chat', '0028_summaries'),
     ]
 
     operations = [

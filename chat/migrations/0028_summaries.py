@@ -8,7 +8,7 @@ from chat.overrides.sqlite.columns import AddColumn
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0024_replies'),
+        ('chat', '0027_replies_auto'),
     ]
 
     operations = [

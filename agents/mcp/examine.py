@@ -1,0 +1,65 @@
+"""Connect to a server once, to show a person what it offers or why it does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from mcp.client.session import ClientSession
+
+from agents.mcp import http
+from agents.mcp.config import AddedServer
+from agents.mcp.connection import MAX_RESOURCES, MAX_TOOLS, PARLEY, all_pages, reason
+
+SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    name: str
+    description: str
+    is_read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a server offers. `problem` says why it could not be asked; "" if it could."""
+
+    tools: tuple[OfferedTool, ...] = ()
+    resources: int = 0
+    problem: str = ""
+
+
+async def examine(server: AddedServer, seconds: float = SECONDS) -> Offer:
+    """Connect, read the lists and hang up again, within so many seconds. Never raises."""
+    try:
+        async with (
+            asyncio.timeout(seconds),
+            http.connect(server.config, server.headers) as (incoming, outgoing),
+            ClientSession(incoming, outgoing, seconds, client_info=PARLEY) as session,
+        ):
+            await session.initialize()
+            return await _offer(session)
+    except TimeoutError:
+        return Offer(problem=f"it did not answer within {seconds:g} seconds")
+    except Exception as error:  # whatever goes wrong there is what the person asked for
+        return Offer(problem=reason(error))
+
+
+async def _offer(session: ClientSession) -> Offer:
+    offers = session.server_capabilities
+    tools = await all_pages(session.list_tools, lambda page: page.tools, MAX_TOOLS) if offers and offers.tools else []
+    listed = (
+        await all_pages(session.list_resources, lambda page: page.resources, MAX_RESOURCES)
+        if offers and offers.resources
+        else []
+    )
+    described = (
+        OfferedTool(
+            tool.name,
+            " ".join((tool.description or tool.title or "").split())[:300],
+            bool(tool.annotations and tool.annotations.read_only_hint),
+        )
+        for tool in tools
+    )
+    return Offer(tuple(described), len(listed))

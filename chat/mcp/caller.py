@@ -1,0 +1,66 @@
+"""Who calls a tool: the token of the request, its user, and where links lead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from chat.errors import ServiceError
+from chat.limits import rates
+from chat.models import ApiToken, User
+from chat.origin import Face, Origin, acting_from, address_of
+from chat.services.people import api_tokens
+
+T = TypeVar("T")
+PATH = "/mcp"
+# The key of the ASGI scope under which the caller of a request is.
+SCOPE_KEY = "parley.caller"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The sender of a request. `site` is the address of this Parley as the client knows it."""
+
+    token: ApiToken
+    origin: Origin
+    language: str
+    site: str
+
+    @property
+    def user(self) -> User:
+        return self.token.user
+
+    @property
+    def may_write(self) -> bool:
+        return self.token.scope == ApiToken.Scope.WRITE
+
+    def run(self, function: Callable[[], T]) -> T:
+        """Call a function in the caller's language, with the origin of the request for the security log and limits."""
+        with translation.override(self.language), acting_from(self.origin):
+            return function()
+
+    def page_of(self, session_id: str) -> str:
+        """Return the address of a session's page."""
+        return self.site + reverse("session", args=[session_id])
+
+
+def caller_of(request: HttpRequest, secret: str) -> Caller:
+    """Recognise a token and count the request. Raises ServiceError."""
+    language = translation.get_language_from_request(request)
+    with translation.override(language):
+        token = api_tokens.recognised(secret)
+        if token is None:
+            raise ServiceError("bad_token", _("This token is invalid or has expired."))
+        rates.count("requests", "token", token.pk).require()
+    return Caller(
+        token=token,
+        origin=Origin(Face.API, address_of(request), token.pk),
+        language=language,
+        site=f"{request.scheme}://{request.get_host()}",
+    )

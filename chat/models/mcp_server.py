@@ -1,0 +1,48 @@
+"""MCP servers that the owners and admins of a workspace have added for its agents."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from agents.mcp.config import DEFAULT_TIME_LIMIT
+from chat.models.workspace import Workspace
+
+
+class McpServer(models.Model):
+    """A web address that speaks MCP. Its name is the first part of its tools' names.
+
+    `secret_headers` is an encrypted JSON object: headers that are sent with each request. `tools` are the server's
+    names of the tools that agents may have; null: all. `revision` changes with what a connection depends on.
+    """
+
+    class Approval(models.TextChoices):
+        UNLESS_READ_ONLY = "unless_read_only", _("unless the server calls the tool read-only")
+        ALWAYS = "always", _("always")
+        NEVER = "never", _("never")
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="mcp_servers", verbose_name=_("workspace"))
+    name = models.CharField(_("name"), max_length=24)
+    url = models.CharField(_("address"), max_length=2000)
+    secret_headers = models.TextField(blank=True, default="", db_default="")
+    tools = models.JSONField(_("tools"), null=True, blank=True)
+    time_limit = models.FloatField(
+        _("time limit"), default=DEFAULT_TIME_LIMIT, db_default=DEFAULT_TIME_LIMIT, help_text=_("Seconds for one call.")
+    )
+    approval = models.CharField(
+        _("approval"), max_length=20, choices=Approval.choices, default=Approval.UNLESS_READ_ONLY
+    )
+    for_all_agents = models.BooleanField(_("for all agents"), default=True, db_default=True)
+    is_enabled = models.BooleanField(_("available"), default=True, db_default=True)
+    revision = models.PositiveIntegerField(default=1, db_default=1)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("last changed"), auto_now=True)
+
+    class Meta:
+        verbose_name = _("MCP server")
+        verbose_name_plural = _("MCP servers")
+        ordering = ("workspace", "name")
+        constraints = (models.UniqueConstraint(fields=["workspace", "name"], name="mcp_server_once"),)
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,106 @@
+"""The agents of a session: its own, and others that answer when they are addressed.
+
+The others are in the session's configuration, each as a copy of its preset. One that was removed stays there, so that
+its messages are still those of another agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.messages import Json
+from chat.mentions import ANY_AGENT, mentioned
+from chat.models import ChatMessage, MessageType, Session, SessionRun
+from chat.queries import presets
+
+# The key of `Session.config` for the other agents, and of the marker of a turn for the agents that answer from it on.
+AGENTS = "agents"
+REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An agent of a session; `name` addresses it, `title` is for people."""
+
+    name: str
+    title: str
+    provider: str
+    model: str
+
+    def to_json(self) -> Json:
+        return {"name": self.name, "title": self.title, "provider": self.provider, "model": self.model}
+
+
+def others(session: Session) -> list[Member]:
+    """Return the other agents of a session, without removed ones."""
+    return [_member(entry) for entry in _entries(session) if not entry.get(REMOVED)]
+
+
+def members(session: Session) -> list[Member]:
+    """Return all agents of a session, its own first; none if there is no other."""
+    found = others(session)
+    if not found:
+        return []
+    own = presets.own(session)
+    return [Member(session.agent, own.title, session.provider, session.model), *found]
+
+
+def titles(session: Session) -> dict[str, str]:
+    """Return the titles of the other agents, of removed ones, too, by name."""
+    return {entry["name"]: _member(entry).title for entry in _entries(session)}
+
+
+def title_of(session: Session, name: str) -> str:
+    """Return the name that messages of an agent have; "" while the session has never had another one."""
+    known = titles(session)
+    return known.get(name) or presets.own(session).title if known else ""
+
+
+def addressed(session: Session, text: str) -> list[str]:
+    """Return the agents that are to answer a message, in the order in which it mentions them (RUN-17).
+
+    A message that mentions none is for the session's own agent, unless that answers mentions only.
+    """
+    own = presets.kept(session).title if session.replies == Session.Replies.MENTIONS or others(session) else ""
+    names = {ANY_AGENT: session.agent, own: session.agent, session.agent: session.agent}
+    for member in others(session):
+        names |= {member.title: member.name, member.name: member.name}
+    found = mentioned(text, names)
+    return found or ([session.agent] if session.replies == Session.Replies.ALL else [])
+
+
+def agents_from(marker: ChatMessage | None) -> list[str]:
+    """Return the agents that answer in the turn that a marker begins, and in those after it."""
+    kept = marker.arguments if marker is not None and marker.type == MessageType.TURN_START else None
+    found = kept.get(AGENTS) if isinstance(kept, dict) else None
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+
+
+def agent_at_work(session: Session) -> str:
+    """Return the agent that answers in the open turn; the session's own without a query if there is no other."""
+    if not presets.others(session):
+        return session.agent
+    turns = SessionRun.objects.filter(pk=session.pk).values("turn_id")
+    markers = ChatMessage.objects.in_conversation(session.pk).filter(turn_id__in=turns, type=MessageType.TURN_START)
+    return known(session, agents_from(markers.first()))
+
+
+def known(session: Session, names: Sequence[str]) -> str:
+    """Return the first of these agents, if it is in the session, else the session's own."""
+    return names[0] if names and names[0] in {member.name for member in others(session)} else session.agent
+
+
+def _entries(session: Session) -> list[Json]:
+    return [entry for entry in presets.others(session) if entry["name"] != session.agent]
+
+
+def _member(entry: Mapping[str, Any]) -> Member:
+    title = entry.get("agent_title")
+    return Member(
+        entry["name"],
+        title if isinstance(title, str) and title else entry["name"],
+        str(entry.get("provider", "")),
+        str(entry.get("model", "")),
+    )

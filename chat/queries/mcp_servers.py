@@ -1,0 +1,77 @@
+"""The MCP servers of a workspace, as its agents use them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from django.conf import settings
+
+from agents.mcp.config import SEPARATOR, AddedServer, ServerConfig
+from agents.registry import AgentPreset
+from chat.agents_setup import registry
+from chat.models import McpServer, Session
+from chat.security.encryption import DecryptionError, decrypt
+
+logger = logging.getLogger(__name__)
+
+
+def with_servers(preset: AgentPreset, session: Session) -> AgentPreset:
+    """Add the servers of the session's workspace, and the tools of those that are for all agents. One query."""
+    rows = list(McpServer.objects.filter(workspace=session.workspace_id, is_enabled=True).order_by("name"))
+    if not rows or session.mode == Session.Mode.CHAT:
+        return preset
+    given = [pattern(row) for row in rows if row.for_all_agents and not is_shadowed(row)]
+    tools = tuple(dict.fromkeys((*preset.tools, *given)))
+    return replace(preset, tools=tools, servers=tuple(as_added(row) for row in rows))
+
+
+def patterns_in(workspace_id: int) -> set[str]:
+    """Return the patterns by which agents of a workspace may name its servers."""
+    return {pattern(row) for row in McpServer.objects.filter(workspace=workspace_id, is_enabled=True)}
+
+
+def all_patterns() -> list[str]:
+    """Return the patterns of the servers of all workspaces."""
+    names = McpServer.objects.filter(is_enabled=True).order_by("name").values_list("name", flat=True).distinct()
+    return [f"{name}{SEPARATOR}*" for name in names]
+
+
+def pattern(row: McpServer) -> str:
+    return f"{row.name}{SEPARATOR}*"
+
+
+def is_shadowed(row: McpServer) -> bool:
+    """Whether the operator has configured a server of this name since: that one is used."""
+    return row.name in registry().server_names()
+
+
+def as_added(row: McpServer) -> AddedServer:
+    """Return a server as the agent engine takes it. One whose secrets cannot be read any more gets none of them."""
+    return AddedServer(f"row {row.pk}", str(row.revision), row.name, config_of(row), headers_of(row))
+
+
+def config_of(row: McpServer) -> ServerConfig:
+    return ServerConfig.model_validate(
+        {
+            "url": row.url,
+            "internal_hosts": settings.MCP_INTERNAL_HOSTS,
+            "tools": row.tools,
+            "time_limit": row.time_limit,
+            "approval": row.approval,
+        }
+    )
+
+
+def headers_of(row: McpServer) -> Mapping[str, str]:
+    """Decrypt the secret headers; none if SECRET_KEY has changed since they were stored."""
+    if not row.secret_headers:
+        return {}
+    try:
+        headers: dict[str, str] = json.loads(decrypt(row.secret_headers))
+    except DecryptionError:
+        logger.warning("The headers of the MCP server %s cannot be decrypted: enter them again", row.name)
+        return {}
+    return headers

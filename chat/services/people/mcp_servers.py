@@ -1,0 +1,198 @@
+"""Add, change and remove the MCP servers of a workspace. Its owners and admins may, and staff in the admin."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from yarl import URL
+
+from agents.mcp.config import server_address, server_name
+from agents.toolbox.address_policy import is_allowed
+from agents.toolbox.public_addresses import is_public
+from chat.access import Permission, workspace_where, workspaces_where
+from chat.agents_setup import registry
+from chat.errors import Invalid, ServiceError
+from chat.models import McpServer, User, Workspace
+from chat.queries.mcp_servers import headers_of
+from chat.security.encryption import encrypt
+from chat.services.messages.validation import validate_characters
+from chat.services.people.security_log import Kind, record
+
+MOST_SERVERS = 20
+MOST_HEADERS = 20
+LONGEST_HEADER = 8_000
+MOST_TOOLS = 200
+SHORTEST_LIMIT, LONGEST_LIMIT = 1.0, 3600.0
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+# What the transport and the protocol set themselves.
+RESERVED_HEADERS = {"host", "content-length", "content-type", "transfer-encoding", "connection", "accept", "upgrade"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a form says of a server. `headers` None keeps the stored ones; `tools` None allows all."""
+
+    name: str
+    url: str
+    headers: Mapping[str, str] | None = None
+    tools: Sequence[str] | None = None
+    time_limit: float = 60.0
+    approval: str = McpServer.Approval.UNLESS_READ_ONLY
+    for_all_agents: bool = True
+    is_enabled: bool = True
+
+
+def servers_of(user: User, workspace_id: int) -> QuerySet[McpServer]:
+    """Return the servers of a workspace whose tools the user manages. Raises NoSuchWorkspace, Forbidden."""
+    workspace = workspace_where(user, Permission.MANAGE_TOOLS, workspace_id)
+    return McpServer.objects.filter(workspace=workspace).order_by("name")
+
+
+def managed_server(user: User, server_id: int) -> McpServer:
+    """Fetch a server of a workspace whose tools the user manages. Raises ServiceError."""
+    managed = workspaces_where(user, Permission.MANAGE_TOOLS)
+    server = McpServer.objects.filter(pk=server_id, workspace__in=managed).first()
+    if server is None:
+        raise ServiceError("no_such_server", _("This MCP server no longer exists."))
+    return server
+
+
+@transaction.atomic
+def add(*, author: User, workspace_id: int, given: Settings) -> McpServer:
+    """Add a server to a workspace whose tools the author manages. Raises ServiceError."""
+    workspace = workspace_where(author, Permission.MANAGE_TOOLS, workspace_id)
+    # The lock makes two simultaneous requests count one after the other.
+    Workspace.objects.select_for_update().get(pk=workspace.pk)
+    if McpServer.objects.filter(workspace=workspace).count() >= MOST_SERVERS:
+        raise Invalid(_("A workspace can have up to %(count)d MCP servers.") % {"count": MOST_SERVERS})
+    server = McpServer(workspace=workspace)
+    apply(server, given)
+    server.save()
+    log(Kind.MCP_SERVER_ADDED, author, server)
+    return server
+
+
+@transaction.atomic
+def change(*, author: User, server_id: int, given: Settings) -> McpServer:
+    """Change a server. Raises ServiceError."""
+    server = McpServer.objects.select_for_update().get(pk=managed_server(author, server_id).pk)
+    apply(server, given)
+    server.save()
+    log(Kind.MCP_SERVER_CHANGED, author, server)
+    return server
+
+
+@transaction.atomic
+def remove(*, author: User, server_id: int) -> McpServer:
+    """Remove a server and its secrets. Raises ServiceError."""
+    server = managed_server(author, server_id)
+    log(Kind.MCP_SERVER_REMOVED, author, server)
+    server.delete()
+    return server
+
+
+def apply(server: McpServer, given: Settings) -> None:
+    """Set what a form says, checked. A new address forgets the secrets of the old one. Raises Invalid."""
+    name, url = _name(server, given.name), _url(given.url)
+    if server.pk and _host(url) != _host(server.url):
+        server.secret_headers = ""
+    if given.headers is not None:
+        server.secret_headers = encrypt(json.dumps(_headers(given.headers))) if given.headers else ""
+    if given.approval not in McpServer.Approval.values:
+        raise Invalid(_("That’s not one of the choices."))
+    if not SHORTEST_LIMIT <= given.time_limit <= LONGEST_LIMIT:
+        raise Invalid(_("Enter a time limit between 1 and 3600 seconds."))
+    if given.tools is not None and (len(given.tools) > MOST_TOOLS or any(len(each) > 200 for each in given.tools)):
+        raise Invalid(_("You can list up to %(count)d tools.") % {"count": MOST_TOOLS})
+    server.name, server.url, server.approval = name, url, given.approval
+    server.tools = None if given.tools is None else [validate_characters(each) for each in given.tools]
+    server.time_limit, server.for_all_agents, server.is_enabled = (
+        given.time_limit,
+        given.for_all_agents,
+        given.is_enabled,
+    )
+    server.revision += 1
+
+
+def log(kind: Kind, author: User, server: McpServer) -> None:
+    """Record in the security log what was done with a server."""
+    record(kind, actor=author, target=server, name=server.name, host=_host(server.url))
+
+
+def headers_from(lines: Iterable[str]) -> dict[str, str]:
+    """Read lines of “Name: value”. Raises Invalid."""
+    headers = {}
+    for line in filter(str.strip, lines):
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise Invalid(_("Write each header as “Name: value”."))
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def header_names(server: McpServer) -> list[str]:
+    """Return the names of the stored headers. Their values are never shown."""
+    return list(headers_of(server))
+
+
+def _name(server: McpServer, name: str) -> str:
+    try:
+        name = server_name(name.strip())
+    except ValueError:
+        words = _("Enter a name of 1 to 24 letters and digits, with single - and _ between them.")
+        raise Invalid(words) from None
+    if name in registry().server_names():
+        raise Invalid(_("The configuration file has an MCP server “%(name)s”. Choose another name.") % {"name": name})
+    others = McpServer.objects.filter(workspace=server.workspace_id).exclude(pk=server.pk)
+    if any(each.casefold() == name.casefold() for each in others.values_list("name", flat=True)):
+        raise Invalid(_("This workspace already has an MCP server “%(name)s”.") % {"name": name})
+    return name
+
+
+def _url(url: str) -> str:
+    try:
+        url = server_address(validate_characters(url.strip()))
+        host = URL(url).raw_host or ""
+    except ValueError:
+        raise Invalid(_("Enter a web address that begins with https:// and has no password in it.")) from None
+    if not host or len(url) > 2000:
+        raise Invalid(_("Enter a web address that begins with https:// and has no password in it."))
+    is_internal = bool(settings.MCP_INTERNAL_HOSTS) and is_allowed(host, settings.MCP_INTERNAL_HOSTS)
+    if url.startswith("http://") and not is_internal:
+        raise Invalid(_("Enter a web address that begins with https:// and has no password in it."))
+    if not is_internal and _is_internal_address(host):
+        words = _("“%(host)s” is an internal address. The operator of this server can allow it: MCP_INTERNAL_HOSTS.")
+        raise Invalid(words % {"host": host})
+    return url
+
+
+def _is_internal_address(host: str) -> bool:
+    """Whether a host is written as an address that is not public. Names are checked when they are connected to."""
+    try:
+        return not is_public(ip_address(host.strip("[]")))
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _headers(headers: Mapping[str, str]) -> dict[str, str]:
+    if len(headers) > MOST_HEADERS:
+        raise Invalid(_("You can set up to %(count)d headers.") % {"count": MOST_HEADERS})
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or name.lower() in RESERVED_HEADERS:
+            raise Invalid(_("“%(name)s” can’t be used as a header.") % {"name": name[:100]})
+        if not value.isprintable() or not value.isascii() or len(value) > LONGEST_HEADER:
+            raise Invalid(_("The value of “%(name)s” has characters that a header can’t have.") % {"name": name})
+    return dict(headers)
+
+
+def _host(url: str) -> str:
+    parsed = URL(url)
+    return f"{parsed.raw_host}:{parsed.port}"

@@ -1,0 +1,63 @@
+"""Add other agents to a session, and remove them. Each answers when it is addressed."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from agents.messages import Json
+from chat.agents_setup import registry
+from chat.errors import Invalid, ServiceError
+from chat.models import Session, User
+from chat.queries import presets
+from chat.queries.cast import AGENTS, REMOVED
+from chat.services.sessions.fields import change
+from chat.services.transaction import SessionTransaction
+
+MOST_AGENTS = 8
+
+
+class NoSuchAgent(ServiceError):
+    def __init__(self, agent: str) -> None:
+        super().__init__("no_such_agent", _("The agent “%(agent)s” isn’t configured here.") % {"agent": agent})
+
+
+@transaction.atomic
+def add_agent(*, session: Session, author: User, agent: str) -> None:
+    """Add an agent to a session, with a copy of its model, prompt and tools. No effect if it is there already.
+
+    Raises ServiceError for an agent that is not offered, more than eight others, and an archived session.
+    """
+    chosen = presets.offered(agent) if agent else None
+    if chosen is None:
+        raise NoSuchAgent(agent)
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    entries = presets.others(tx.session)
+    present = [entry["name"] for entry in entries if not entry.get(REMOVED)]
+    if chosen.name in (tx.session.agent, *present):
+        return
+    if len(present) >= MOST_AGENTS:
+        raise Invalid(_("A session can have up to %(count)d other agents.") % {"count": MOST_AGENTS})
+    provider, model = chosen.provider, chosen.model
+    if model and not registry().offers(provider, model):
+        provider, model = tx.session.provider, tx.session.model
+    named: Json = {"name": chosen.name, "provider": provider, "model": model, "system_prompt": chosen.system_prompt}
+    kept = [entry for entry in entries if entry["name"] != chosen.name]
+    _set(tx, author, [*kept, {**presets.copy_of(chosen), **named}])
+
+
+@transaction.atomic
+def remove_agent(*, session: Session, author: User, agent: str) -> None:
+    """Remove an agent that was added to a session. Its messages stay. Raises ServiceError."""
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    entries = presets.others(tx.session)
+    if not any(entry["name"] == agent and not entry.get(REMOVED) for entry in entries):
+        raise ServiceError("no_such_agent", _("This agent is not one of those that were added to the session."))
+    _set(tx, author, [{**entry, REMOVED: True} if entry["name"] == agent else entry for entry in entries])
+
+
+def _set(tx: SessionTransaction, author: User, entries: list[Json]) -> None:
+    config = {**tx.session.config_values, AGENTS: entries}
+    change(tx, author, agent=tx.session.agent, config=config)

@@ -1,0 +1,32 @@
+"""Which messages the agent of a session answers: as users chose, or by the number of people who can write (RUN-17)."""
+
+from __future__ import annotations
+
+from chat.access import writers_in
+from chat.models import Session
+from chat.services.sessions.fields import change
+from chat.services.transaction import SessionTransaction
+
+ALL, MENTIONS = Session.Replies.ALL, Session.Replies.MENTIONS
+# What clients send to leave the choice to the number of people.
+AUTOMATIC = "auto"
+
+
+def chosen(session_id: str, choice: str) -> dict[str, object]:
+    """Return the columns of a session for a choice: all, mentions, or automatic."""
+    if choice == AUTOMATIC:
+        return {"replies": _by_people(session_id), "replies_auto": True}
+    return {"replies": choice, "replies_auto": False}
+
+
+def follow_people(tx: SessionTransaction) -> None:
+    """Let the agent of an automatic session answer all messages of one person, and only mentions among several.
+
+    The caller has locked the session before it changed who can write in it.
+    """
+    if tx.session.replies_auto and tx.session.status != Session.Status.DELETED:
+        change(tx, None, replies=_by_people(tx.session.pk))
+
+
+def _by_people(session_id: str) -> str:
+    return MENTIONS if writers_in(session_id) > 1 else ALL

@@ -1,0 +1,185 @@
+"""The page of a workspace's MCP servers, for its owners and admins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from chat.access import Permission, workspace_where
+from chat.errors import Invalid, ServiceError
+from chat.limits.rates import spend
+from chat.models import McpServer, Workspace
+from chat.queries.mcp_servers import as_added, is_shadowed
+from chat.services.people import mcp_servers as service
+from chat.services.people.mcp_servers import Settings
+from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
+
+Values = dict[str, Any]
+INPUT = {"class": "input", "autocomplete": "off", "spellcheck": "false"}
+
+
+class ServerForm(forms.Form):
+    """What a person says of a server. The service checks it."""
+
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=24,
+        widget=forms.TextInput(INPUT),
+        help_text=gettext_lazy("The first part of its tools’ names: “tickets” makes tickets__find."),
+    )
+    url = forms.CharField(
+        label=gettext_lazy("Address"), max_length=2000, widget=forms.TextInput({**INPUT, "inputmode": "url"})
+    )
+    headers = forms.CharField(
+        label=gettext_lazy("Secret headers"),
+        required=False,
+        strip=False,
+        widget=forms.Textarea({**INPUT, "rows": 2, "placeholder": "Authorization: Bearer …"}),
+        help_text=gettext_lazy("One per line, as “Name: value”. Stored encrypted and never shown again."),
+    )
+    tools = forms.CharField(
+        label=gettext_lazy("Tools"),
+        required=False,
+        widget=forms.Textarea({**INPUT, "rows": 2}),
+        help_text=gettext_lazy("The tools that agents may use, one per line. Empty: all."),
+    )
+    approval = forms.ChoiceField(
+        label=gettext_lazy("Ask people before a call"),
+        choices=McpServer.Approval.choices,
+        widget=forms.Select({"class": "select wide"}),
+    )
+    time_limit = forms.FloatField(
+        label=gettext_lazy("Time limit of a call, in seconds"),
+        widget=forms.NumberInput({"class": "input", "min": 1, "max": 3600, "step": "any"}),
+    )
+    for_all_agents = forms.BooleanField(
+        label=gettext_lazy("All agents of the workspace may use it"),
+        required=False,
+        help_text=gettext_lazy("Otherwise only agents whose tools name it, as NAME__*."),
+    )
+    is_enabled = forms.BooleanField(label=gettext_lazy("Available"), required=False)
+
+    def settings(self, *, keeps_headers: bool) -> Settings:
+        """Return what the service takes. Raises Invalid."""
+        if not self.is_valid():
+            field, errors = next(iter(self.errors.items()))
+            label = self.fields[field].label if field in self.fields else field
+            sentence = f"{label}: {errors[0]}"
+            raise Invalid(sentence)
+        given = dict(self.cleaned_data)
+        headers = service.headers_from(given.pop("headers").splitlines())
+        tools = [line.strip() for line in given.pop("tools").splitlines() if line.strip()]
+        return Settings(**given, headers=None if keeps_headers and not headers else headers, tools=tools or None)
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@signed_in
+def mcp_servers(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+    """Show the MCP servers of a workspace, or handle the form named by `part`."""
+    workspace = workspace_where(request.user, Permission.MANAGE_TOOLS, number_or_404(workspace_id))
+    if request.method == "GET":
+        return _page(request, workspace)
+    part = request.POST.get("part", "")
+    try:
+        said = PARTS[part](request, workspace) if part in PARTS else ""
+    except ServiceError as refused:
+        values = {"refused": {part: refused.message}, "refused_id": _server_id(request)}
+        return _page(request, workspace, values, status=422)
+    if isinstance(said, HttpResponse):
+        return said
+    messages.success(request, said)
+    return redirect("mcp-servers", workspace.pk)
+
+
+def _add(request: SignedInRequest, workspace: Workspace) -> str:
+    given = ServerForm(request.POST).settings(keeps_headers=False)
+    server = service.add(author=request.user, workspace_id=workspace.pk, given=given)
+    return _("“%(name)s” added. Test the connection.") % {"name": server.name}
+
+
+def _change(request: SignedInRequest, workspace: Workspace) -> str:
+    keeps = "forget_headers" not in request.POST
+    given = ServerForm(request.POST).settings(keeps_headers=keeps)
+    server = service.change(author=request.user, server_id=_server_id(request), given=given)
+    return _("“%(name)s” saved.") % {"name": server.name}
+
+
+def _remove(request: SignedInRequest, workspace: Workspace) -> str:
+    server = service.remove(author=request.user, server_id=_server_id(request))
+    return _("“%(name)s” removed.") % {"name": server.name}
+
+
+def _test(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
+    """Connect to a server and show its tools, or what is wrong."""
+    from agents.mcp.examine import examine  # takes a second to import, which other pages need not wait for
+
+    server = service.managed_server(request.user, _server_id(request))
+    spend("mcp_checks", request.user.pk)
+    offer = async_to_sync(examine)(as_added(server))
+    return _page(request, workspace, {"tested": server.pk, "offer": offer})
+
+
+PARTS: dict[str, Callable[[SignedInRequest, Workspace], str | HttpResponse]] = {
+    "add": _add,
+    "change": _change,
+    "remove": _remove,
+    "test": _test,
+}
+
+
+def _server_id(request: SignedInRequest) -> int:
+    return number(request.POST.get("server", "")) or 0
+
+
+def _page(
+    request: SignedInRequest, workspace: Workspace, more: Values | None = None, status: int = 200
+) -> HttpResponse:
+    more = more or {}
+    refused_part = next(iter(more.get("refused", {})), "")
+    values = {
+        "styles": ["css/dialog.css", "css/settings.css"],
+        "workspace": workspace,
+        "servers": [_shown(request, server, more) for server in service.servers_of(request.user, workspace.pk)],
+        "form": ServerForm(request.POST if refused_part == "add" else None, initial=_initial(), auto_id="new-%s"),
+        "refused": {},
+        **more,
+    }
+    return render(request, "workspace/mcp_servers.html", values, status=status)
+
+
+def _shown(request: SignedInRequest, server: McpServer, more: Values) -> Values:
+    is_refused = "change" in more.get("refused", {}) and more.get("refused_id") == server.pk
+    initial = {
+        **{name: getattr(server, name) for name in ("name", "url", "approval")},
+        "time_limit": f"{server.time_limit:g}",
+        **{name: getattr(server, name) for name in ("for_all_agents", "is_enabled")},
+        "tools": "\n".join(server.tools or ()),
+    }
+    form = ServerForm(request.POST if is_refused else None, initial=initial, auto_id=f"server-{server.pk}-%s")
+    return {
+        "row": server,
+        "form": form,
+        "is_open": is_refused,
+        "headers": service.header_names(server),
+        "is_shadowed": is_shadowed(server),
+    }
+
+
+def _initial() -> Values:
+    return {
+        "approval": McpServer.Approval.UNLESS_READ_ONLY,
+        "time_limit": 60,
+        "for_all_agents": True,
+        "is_enabled": True,
+    }

@@ -1,0 +1,64 @@
+"""Every tool of the MCP server for everyone; one without a row here fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from agents.messages import Json
+from chat.errors import ServiceError
+from chat.mcp.caller import Caller
+from chat.mcp.tools import TOOLS
+from chat.models import ApiToken
+from chat.origin import Face as OriginFace
+from chat.origin import Origin
+from tests.access.people import ANONYMOUS, EVERYONE, GUEST, MESSAGE, Expected, Face, People
+
+pytestmark = pytest.mark.django_db
+FACE = Face(401)
+CODES = {"no_such_session": 404, "no_such_workspace": 404, "forbidden": 403}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What everyone gets for a call."""
+
+    tool: str
+    expected: Expected = field(repr=False, hash=False)
+    arguments: Json = field(default_factory=dict, hash=False)
+    of_session: bool = True
+
+
+MATRIX = [
+    Row("list_sessions", FACE.signed_in(200), of_session=False),
+    Row("search", FACE.signed_in(200), {"query": "plan"}, of_session=False),
+    Row("list_agents", FACE.signed_in(200), of_session=False),
+    Row("create_session", {**FACE.signed_in(200), GUEST: 403}, {"wait": 0}, of_session=False),
+    Row("read_session", FACE.seeing(200)),
+    Row("read_answer", FACE.seeing(200), {"message": MESSAGE, "wait": 0}),
+    Row("send_message", FACE.editing(200), {"text": "Hello", "wait": 0}),
+    Row("stop", FACE.editing(200)),
+]
+
+
+@pytest.mark.parametrize("actor", [each for each in EVERYONE if each != ANONYMOUS])
+@pytest.mark.parametrize("row", MATRIX, ids=lambda row: row.tool)
+def test_everyone_may_do_what_they_may(people: People, row: Row, actor: str) -> None:
+    """ACC-01: the same gate as everywhere. Without a token there is no caller (tests/servers/test_mcp_server.py)."""
+    token = ApiToken(user=people[actor], scope=ApiToken.Scope.WRITE)
+    caller = Caller(token, Origin(OriginFace.API), "en", "http://localhost")
+    tool = TOOLS[row.tool]
+    named: dict[str, Any] = {"session": people.session.pk} if row.of_session else {}
+    try:
+        caller.run(lambda: tool.run(caller, tool.arguments.model_validate({**named, **row.arguments})))
+        status = 200
+    except ServiceError as error:
+        status = CODES[error.code]
+    assert status == row.expected[actor]
+
+
+def test_each_tool_has_its_row() -> None:
+    assert {row.tool for row in MATRIX} == set(TOOLS)
+    assert all(TOOLS[name].writes for name in ("create_session", "send_message", "stop"))

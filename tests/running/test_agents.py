@@ -1,0 +1,217 @@
+"""RUN-17, CTX-06: several agents in one session: who answers, in which order, and what each of them gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.messages import Message, ToolCall
+from agents.providers.base import Request
+from agents.providers.scripted import Gate, Reply
+from chat.models import Session, User
+from chat.projections.context import SEVERAL_SENDERS
+from chat.queries import cast
+from chat.queries.messages import session_snapshot
+from chat.services.messages.editing import edit
+from chat.services.runs.control import retry_here
+from chat.services.sessions import lifecycle
+from chat.services.sessions.agents import add_agent, remove_agent
+from chat.services.sessions.forking import fork
+from chat.transfer.document.schema import SessionPart
+from chat.transfer.importing.agent_mapping import map_agent
+from tests.support.rest import check_rest
+from tests.support.testing_node import TestNode
+
+pytestmark = pytest.mark.both_databases
+MODELS = {"one": {"context_window": 1000}, "two": {}, "three": {}}
+CONFIG: dict[str, Any] = {
+    "providers": {"scripted": {"type": "demo", "models": MODELS}},
+    "agents": {
+        "agent": {"model": "scripted/one", "title": "Assistant", "tools": ["calculator"]},
+        "researcher": {"model": "scripted/two", "title": "Researcher", "system_prompt": "Cite sources.", "tools": []},
+        "critic": {"model": "scripted/three", "title": "Critic"},
+    },
+    "default_agent": "agent",
+}
+CALL = ToolCall("c1", "calculator", {"expression": "6*7"})
+
+
+async def several(node: TestNode, ana: User, *names: str) -> Session:
+    session = await node.session(ana)
+    for name in names or ("researcher",):
+        await node.do(add_agent, session=session, author=ana, agent=name)
+    return session
+
+
+async def answers(node: TestNode, session: Session) -> list[tuple[str, str, str, str]]:
+    rows = await node.rows(session)
+    return [
+        (row.agent_id, row.sender, row.model, row.text) for row in rows if (row.type, row.role) == ("text", "assistant")
+    ]
+
+
+def said(messages: list[Message] | tuple[Message, ...]) -> list[tuple[str, str]]:
+    return [(message.role, message.text) for message in messages if message.text]
+
+
+async def test_only_the_agent_that_is_addressed_answers(node: TestNode, ana: User) -> None:
+    """RUN-17: with its own model, prompt and tools; an unaddressed message is for the session's own agent."""
+    provider = node.script([["Found."], [CALL], ["42."]], CONFIG)
+    session = await several(node, ana)
+    await node.send(session, ana, "@Researcher, look it up")
+    await node.idle(session)
+    (request,) = provider.requests
+    assert (request.model, request.tools) == ("two", ())
+    assert request.system.startswith("Cite sources.\n\nYou are Researcher (@researcher)")
+    await node.send(session, ana, "And 6*7?")
+    await node.idle(session)
+    assert await answers(node, session) == [
+        ("researcher", "Researcher", "two", "Found."),
+        ("agent", "Assistant", "one", "42."),
+    ]
+    own = provider.requests[1]
+    assert [tool.name for tool in own.tools] == ["calculator"]
+    assert own.system.endswith(SEVERAL_SENDERS)
+    assert said(own.messages) == [
+        ("user", "[Ana] @Researcher, look it up"),
+        ("user", "[Researcher] Found."),
+        ("user", "[Ana] And 6*7?"),
+    ]
+    await node.do(check_rest, session)
+
+
+async def test_agents_answer_one_after_the_other(node: TestNode, ana: User) -> None:
+    """RUN-17, CTX-06: in the order of the message, each in a turn of its own; each reads what the others said."""
+    provider = node.script([["A fact."], ["A doubt."], ["A sum."]], CONFIG)
+    session = await several(node, ana, "researcher", "critic")
+    await node.send(session, ana, "@researcher @critic and @agent, please")
+    await node.idle(session)
+    assert [row[0] for row in await answers(node, session)] == ["researcher", "critic", "agent"]
+    rows = await node.rows(session)
+    assert [(row.type, row.agent_id) for row in rows if row.type == "turn_start"] == [
+        ("turn_start", "researcher"),
+        ("turn_start", "critic"),
+        ("turn_start", "agent"),
+    ]
+    assert said(provider.requests[-1].messages) == [
+        ("user", "[Ana] @researcher @critic and @agent, please"),
+        ("user", "[Researcher] A fact."),
+        ("user", "[Critic] A doubt."),
+    ]
+    await node.do(check_rest, session)
+
+
+async def test_other_agents_tools_and_reasoning_are_their_own(node: TestNode, ana: User) -> None:
+    """CTX-06: another agent gets what was said with a tool's help, not the call; its own calls come back whole."""
+    provider = node.script([["Let me see.", CALL], ["It is 42."], ["Checked."], ["Still 42."]], CONFIG)
+    session = await several(node, ana)
+    for text in ("6*7?", "@researcher, is that so?", "Well?"):
+        await node.send(session, ana, text)
+        await node.idle(session)
+    assert [len(message.tool_calls) for message in provider.requests[2].messages] == [0, 0, 0, 0]
+    assert [len(message.tool_calls) for message in provider.requests[3].messages].count(1) == 1
+    assert ("user", "[Assistant] It is 42.") in said(provider.requests[2].messages)
+    assert ("assistant", "It is 42.") in said(provider.requests[3].messages)
+
+
+async def test_stop_ends_the_agents_that_have_not_answered(node: TestNode, ana: User) -> None:
+    """RUN-07: no other agent begins after a stop; the next message works."""
+    gate = Gate()
+    node.script([["A fact", gate], ["Back."]], CONFIG)
+    session = await several(node, ana)
+    await node.send(session, ana, "@researcher and @agent")
+    await gate.reached()
+    await node.cancel(session, ana)
+    await node.idle(session)
+    assert [row[0] for row in await answers(node, session)] == ["researcher"]
+    await node.send(session, ana, "Hello")
+    await node.idle(session)
+    assert [row[0] for row in await answers(node, session)] == ["researcher", "agent"]
+    await node.do(check_rest, session)
+
+
+async def test_an_answer_is_retried_by_its_agent(node: TestNode, ana: User) -> None:
+    """RUN-12: with the agents after it; from the message on, all that it addresses."""
+    node.script([["A fact."], ["A doubt."], ["A doubt again."], ["Another fact."], ["A third doubt."]], CONFIG)
+    session = await several(node, ana, "researcher", "critic")
+    await node.send(session, ana, "@researcher @critic")
+    await node.idle(session)
+    rows = await node.rows(session)
+    critic = next(row for row in rows if row.agent_id == "critic" and row.type == "text")
+    await node.do(retry_here, session=session, author=ana, message_id=critic.pk)
+    await node.idle(session)
+    assert [row[3] for row in await answers(node, session)] == ["A fact.", "A doubt again."]
+    asked = next(row for row in rows if row.role == "user")
+    await node.do(retry_here, session=session, author=ana, message_id=asked.pk)
+    await node.idle(session)
+    assert [row[::3] for row in await answers(node, session)] == [
+        ("researcher", "Another fact."),
+        ("critic", "A third doubt."),
+    ]
+    await node.do(check_rest, session)
+
+
+async def test_edited_message_addresses_others(node: TestNode, ana: User) -> None:
+    """RUN-12, RUN-17: the agents that the message mentions now answer it again."""
+    node.script([["A fact."], ["A doubt."]], CONFIG)
+    session = await several(node, ana, "researcher", "critic")
+    asked = await node.send(session, ana, "@researcher")
+    await node.idle(session)
+    await node.do(edit, session=session, author=ana, message_id=asked.id, text="@critic")
+    await node.do(retry_here, session=session, author=ana, message_id=asked.id)
+    await node.idle(session)
+    assert [row[0] for row in await answers(node, session)] == ["critic"]
+
+
+async def test_queued_messages_come_after_the_agents_at_work(node: TestNode, ana: User) -> None:
+    """RUN-06: a break for them ends no agent's work: it goes on in the next turn, before those they address."""
+    gate = Gate()
+
+    def reply(request: Request) -> Reply:
+        if request.model == "one":
+            return ["Mine."]
+        return ["Found."] if any(message.tool_results for message in request.messages) else [gate, CALL]
+
+    config = {
+        **CONFIG,
+        "agents": {**CONFIG["agents"], "researcher": {"model": "scripted/two", "tools": ["calculator"]}},
+    }
+    node.script(reply, config)
+    session = await several(node, ana)
+    await node.send(session, ana, "@researcher, compute")
+    await gate.reached()
+    await node.send(session, ana, "@agent, and you?")
+    gate.open()
+    await node.idle(session)
+    assert [row[::3] for row in await answers(node, session)] == [("researcher", "Found."), ("agent", "Mine.")]
+    await node.do(check_rest, session)
+
+
+async def test_agents_are_added_removed_and_copied(node: TestNode, ana: User) -> None:
+    """RUN-17: they are in snapshots, forks and files; what a removed one has said stays its own."""
+    provider = node.script([["A fact."], ["Mine."]], CONFIG)
+    session = await several(node, ana)
+    await node.send(session, ana, "@researcher")
+    await node.idle(session)
+    shown = await node.do(lambda: session_snapshot(Session.objects.get(pk=session.pk)))
+    assert [each["name"] for each in shown.agents] == ["agent", "researcher"]
+    last = (await node.rows(session))[-1]
+    copied = await node.do(fork, session=await fresh(node, session), author=ana, message_id=last.pk)
+    assert [each.name for each in await node.do(cast.others, copied)] == ["researcher"]
+    part = SessionPart(agent="agent", config=(await fresh(node, session)).config)
+    (mapped,) = (await node.do(map_agent, part)).columns["config"]["agents"]
+    assert (mapped["name"], mapped["system_prompt"], mapped["model"]) == ("researcher", "Cite sources.", "two")
+    await node.do(remove_agent, session=session, author=ana, agent="researcher")
+    await node.send(session, ana, "@researcher?")
+    await node.idle(session)
+    assert [row[0] for row in await answers(node, session)] == ["researcher", "agent"]
+    assert ("user", "[Researcher] A fact.") in said(provider.requests[-1].messages)
+    await node.do(lifecycle.configure, session=session, author=ana, mode="chat")
+    await node.do(add_agent, session=session, author=ana, agent="researcher")
+    assert [each.name for each in await node.do(cast.others, await fresh(node, session))] == ["researcher"]
+
+
+async def fresh(node: TestNode, session: Session) -> Session:
+    found: Session = await node.do(Session.objects.get, pk=session.pk)
+    return found

@@ -1,0 +1,33 @@
+"""The MCP server of the tests as a process with a web address."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SERVER = Path(__file__).parent.parent / "agents/mcp/server.py"
+
+
+@contextmanager
+def serving(*command: str) -> Iterator[str]:
+    """Run `server.py http PORT`, or another command with a free port behind it; yield the address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    arguments = [*(command or (sys.executable, str(SERVER), "http")), str(port)]
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        with process.stderr:
+            for line in process.stderr:
+                if "Uvicorn running" in line:
+                    break
+            yield f"http://127.0.0.1:{port}/mcp"
+            process.kill()
+    finally:
+        process.kill()
+        process.wait(20)

@@ -1,0 +1,96 @@
+"""The page of a workspace's MCP servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django.fixtures import Settings
+
+from chat.models import McpServer, Membership, User, Workspace
+from tests.support.mcp_server import serving
+
+pytestmark = pytest.mark.django_db
+SECRET = "Bearer very-secret"
+
+
+@pytest.fixture
+def page(ana: User, workspace: Workspace) -> Client:
+    Membership.objects.filter(user=ana, workspace=workspace).update(role=Membership.Role.ADMIN)
+    client = Client()
+    client.force_login(ana)
+    return client
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving() as address:
+        yield address
+
+
+def form(url: str, **more: str) -> dict[str, str]:
+    return {
+        "part": "add",
+        "name": "tests",
+        "url": url,
+        "headers": f"Authorization: {SECRET}",
+        "tools": "",
+        "approval": "unless_read_only",
+        "time_limit": "60",
+        "for_all_agents": "on",
+        "is_enabled": "on",
+        **more,
+    }
+
+
+def test_a_server_is_added_tested_changed_and_removed(
+    page: Client, workspace: Workspace, address: str, settings: Settings
+) -> None:
+    settings.MCP_INTERNAL_HOSTS = ("127.0.0.1",)
+    where = reverse("mcp-servers", args=[workspace.pk])
+    assert where in page.get(reverse("workspace-settings", args=[workspace.pk])).content.decode()
+    assert page.post(where, form(address)).status_code == 302
+    server = McpServer.objects.get()
+    shown = page.get(where).content.decode()
+    assert ("secret headers: Authorization" in " ".join(shown.split()), SECRET in shown) == (True, False)
+    tested = page.post(where, {"part": "test", "server": server.pk}).content.decode()
+    assert ("<code>add</code>" in tested, "Add two numbers." in tested, "read-only" in tested) == (True, True, True)
+
+    changed = form(address, part="change", server=str(server.pk), headers="", name="again", tools="add\nfail")
+    del changed["for_all_agents"]
+    assert page.post(where, changed).status_code == 302
+    server.refresh_from_db()
+    assert (server.name, server.tools, server.for_all_agents) == ("again", ["add", "fail"], False)
+    assert server.secret_headers
+    assert page.post(where, {**changed, "forget_headers": "yes"}).status_code == 302
+    server.refresh_from_db()
+    assert server.secret_headers == ""
+    assert page.post(where, {"part": "remove", "server": server.pk}).status_code == 302
+    assert not McpServer.objects.exists()
+
+
+def test_a_server_that_does_not_answer_says_why(page: Client, workspace: Workspace) -> None:
+    page.post(reverse("mcp-servers", args=[workspace.pk]), form("https://name.invalid/mcp"))
+    tested = page.post(
+        reverse("mcp-servers", args=[workspace.pk]), {"part": "test", "server": McpServer.objects.get().pk}
+    )
+    assert (tested.status_code, "Couldn’t connect: " in tested.content.decode()) == (200, True)
+
+
+def test_what_is_refused_stays_in_the_form(page: Client, workspace: Workspace) -> None:
+    refused = page.post(reverse("mcp-servers", args=[workspace.pk]), form("http://example.com/mcp"))
+    text = refused.content.decode()
+    assert (refused.status_code, 'value="http://example.com/mcp"' in text) == (422, True)
+    assert "Enter a web address that begins with https://" in text
+    for nonsense in ({}, {"part": "nothing"}, {"part": "test", "server": "x"}, {"part": "change"}, {"part": "add"}):
+        assert page.post(reverse("mcp-servers", args=[workspace.pk]), nonsense).status_code in (302, 422)
+
+
+def test_members_have_no_such_page(workspace: Workspace, bo: User) -> None:
+    client = Client()
+    client.force_login(bo)
+    assert client.get(reverse("mcp-servers", args=[workspace.pk])).status_code == 403
+    settings_page = reverse("workspace-settings", args=[workspace.pk])
+    assert reverse("mcp-servers", args=[workspace.pk]) not in client.get(settings_page).content.decode()
