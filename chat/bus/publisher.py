@@ -26,7 +26,6 @@ from chat.bus.events import (
     encode,
     weight,
 )
-from chat.overrides.redis_layer import RedisLayer
 
 logger = logging.getLogger(__name__)
 Message = dict[str, Any]
@@ -162,8 +161,8 @@ class Publisher:
 
 async def _send(sends: Sequence[tuple[str, Message]]) -> None:
     async with asyncio.timeout(SEND_TIMEOUT):
-        if isinstance(layer(), RedisLayer):
-            await layer().group_send_all(sends)
+        if send_all := getattr(layer(), "group_send_all", None):
+            await send_all(sends)
             return
         for group, message in sends:
             await layer().group_send(group, message)

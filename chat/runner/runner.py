@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import Error
 
 from chat.bus import wakeups
-from chat.bus.wakeups import Wakeup, WakeupKind, receive, send
+from chat.bus.wakeups import Wakeup, WakeupKind, send
 from chat.db import Threads
 from chat.runner.bridge import Bridge, RunEnd
 from chat.runner.delta_publisher import DeltaPublisher
@@ -144,6 +144,8 @@ class Runner:
 
     async def _receive_forever(self) -> None:
         """Act on wakeups of other processes. One that arrives when this process is full goes to another."""
+        from chat.bus.redis_wakeups import receive  # most installations have no Redis
+
         async for wakeup in receive(lambda: self.worker_id, self._has_room):
             if wakeup.kind is WakeupKind.WORK and not self._has_room():
                 send(wakeup)

@@ -77,7 +77,7 @@ async def test_turn_with_tools_is_handed_over_between_responses(node: TestNode, 
 
 
 async def test_stop_works_while_a_runner_drains(node: TestNode, old: Runner, ana: User) -> None:
-    """RUN-07."""
+    """RUN-07, RUN-08: a turn that is to end before the process does can still be stopped."""
     gate = Gate()
     node.script([["One", gate, " and two."]])
     session = await node.session(ana)

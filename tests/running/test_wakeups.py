@@ -11,8 +11,9 @@ import pytest_asyncio
 import redis.asyncio
 from pytest_django.fixtures import Settings
 
-from chat.bus import wakeups
-from chat.bus.wakeups import Wakeup, WakeupKind, decode, encode, receive, send
+from chat.bus import redis_wakeups, wakeups
+from chat.bus.redis_wakeups import decode, encode, receive
+from chat.bus.wakeups import Wakeup, WakeupKind, send
 from tests.support.redis import Redis
 
 pytestmark = pytest.mark.server
@@ -102,14 +103,14 @@ async def test_worker_listens_again_after_an_outage(server: Redis) -> None:
 
 async def test_list_of_work_is_bounded(server: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without workers, requests for work are neither collected without end nor kept for ever."""
-    monkeypatch.setattr(wakeups, "MOST_KEPT", 3)
+    monkeypatch.setattr(redis_wakeups, "MOST_KEPT", 3)
     for number in range(10):
         send(Wakeup(WakeupKind.WORK, f"s_{number}"))
     await wakeups.close_sender()
     async with redis.asyncio.Redis.from_url(server.url) as client:
         (key,) = await client.keys()
         assert await client.llen(key) == 3  # type: ignore[misc]  # its stub is for both clients
-        assert 0 < await client.ttl(key) <= wakeups.KEPT_SECONDS
+        assert 0 < await client.ttl(key) <= redis_wakeups.KEPT_SECONDS
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{}", b"\xff", b'{"kind": "dance", "session": "s_1"}'])

@@ -84,6 +84,10 @@ function connectQuestions() {
     event.preventDefault();
     if (await load()) form.requestSubmit(submitter);
   });
+  list.addEventListener("click", async ({ target }) => {
+    const button = target.closest("[data-question] [data-action]");
+    if (button && !module && (await load())) button.click();
+  });
   live.addEventListener("frame", ({ detail: { op, html } }) => {
     if (op === "message" && html.includes('class="question"')) load();
   });
