@@ -60,12 +60,21 @@ def _name(value: str) -> str:
     return value
 
 
+def _share(value: int) -> int:
+    if value and not LEAST_SHARE <= value <= MOST_SHARE:
+        raise ValueError(f"give a percentage from {LEAST_SHARE} to {MOST_SHARE}, or 0")
+    return value
+
+
 def _web_address(value: str) -> str:
     if not re.match(r"https?://[^\s/]", value):
         raise ValueError("give a web address that begins with http:// or https://")
     return value
 
 
+# Percentages of the context window at which a session may summarise earlier messages.
+LEAST_SHARE = 30
+MOST_SHARE = 95
 Name = Annotated[str, AfterValidator(_name)]
 Url = Annotated[str, AfterValidator(_web_address)]
 ModelPattern = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(str.lower)]
@@ -193,6 +202,10 @@ class AgentConfig(_Strict):
     # The hosts that its tools may fetch from; none: all that are public.
     allowed_hosts: tuple[HostPattern, ...] = ()
     approval: ApprovalConfig = ApprovalConfig()
+    # The percentage of the context window at which its sessions summarise earlier messages; 0: only by hand.
+    compact_at: Annotated[int, AfterValidator(_share)] = 0
+    # Whether it gets the notes that people have accepted in earlier sessions.
+    memory: bool = True
 
 
 class Config(_Strict):

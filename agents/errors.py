@@ -26,6 +26,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 # What can mend it: asking again, another model, or a setting that an administrator has to change.
+# A context that is too long can be summarised, too; the remedy stays "model" for clients that do not know that.
 Remedy = Literal["retry", "model", "setting"]
 
 

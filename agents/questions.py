@@ -15,10 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from agents.i18n import gettext as _
 from agents.messages import Json
 
-Kind = Literal["approval", "form", "selection", "confirmation", "plan_review", "feedback", "action_selection"]
+Kind = Literal["approval", "form", "selection", "confirmation", "plan_review", "feedback", "action_selection", "memory"]
 
 MOST_ITEMS = 50
 LONGEST_ANSWER = 20_000
+LONGEST_NOTE = 500
 
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 Label = Annotated[str, Field(min_length=1, max_length=200)]
@@ -159,6 +160,39 @@ class ActionSelection(Question):
         return value
 
 
+class Memory(Question):
+    """Propose a short note to remember in later conversations: a lasting preference, fact or decision.
+
+    A person accepts, edits or rejects it. Never propose secrets, or what only this conversation needs. You get
+    {"decision": "save", "note": what is kept} or {"decision": "reject"}.
+    """
+
+    kind = "memory"
+    note: Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE, description="One or two sentences")]
+    scope: Annotated[
+        Literal["me", "workspace"],
+        Field(description="me: about the person you talk to. workspace: useful to the whole team"),
+    ] = "me"
+
+    def check(self, value: object) -> Json:
+        try:
+            answer = _MemoryAnswer.model_validate(value, strict=True)
+        except ValidationError:
+            raise InvalidAnswer(_("Keep the note, or reject it.")) from None
+        if answer.decision == "reject":
+            return {"decision": "reject"}
+        note = " ".join((self.note if answer.note is None else answer.note).split())
+        if not note:
+            raise InvalidAnswer(_("Write the note."))
+        return {"decision": "save", "note": note, "scope": answer.scope or self.scope}
+
+
+class _MemoryAnswer(_Strict):
+    decision: Literal["save", "reject"]
+    note: Annotated[str, Field(max_length=LONGEST_NOTE)] | None = None
+    scope: Literal["me", "workspace"] | None = None
+
+
 class FormField(_Strict):
     """One field of a form."""
 
@@ -273,7 +307,7 @@ class ApprovalAnswer(_Strict):
 
 # What models are offered as tools. An approval is none.
 WIDGETS: tuple[type[Question], ...] = (Form, Selection, Confirmation, PlanReview, Feedback, ActionSelection)
-_QUESTIONS: tuple[type[Question], ...] = (*WIDGETS, Approval)
+_QUESTIONS: tuple[type[Question], ...] = (*WIDGETS, Memory, Approval)
 _KINDS: Mapping[str, type[Question]] = {question.kind: question for question in _QUESTIONS}
 
 

@@ -85,6 +85,10 @@ class AgentPreset:
     reasoning: Reasoning = UNCHOSEN
     allowed_hosts: tuple[str, ...] = ()
     rules: Rules = NO_RULES
+    # The percentage of the context window at which a session summarises earlier messages; 0: only by hand.
+    compact_at: int = 0
+    # Whether the agent gets the notes that people have accepted in earlier sessions.
+    memory: bool = True
     # Whether the conversation so far comes from a file.
     is_imported: bool = False
     # MCP servers beside those of the configuration file.
@@ -145,6 +149,8 @@ class Registry:
             prompts=tuple(map(opening, agent.prompts)),
             reasoning=Reasoning(agent.reasoning_effort or "", agent.thinking_budget),
             allowed_hosts=agent.allowed_hosts,
+            compact_at=agent.compact_at,
+            memory=agent.memory,
             rules=Rules(agent.approval.allow, agent.approval.ask, agent.approval.deny),
         )
 

@@ -23,6 +23,7 @@ class Permission(StrEnum):
     MAKE_AGENTS = "make_agents"
     SEE_USAGE = "see_usage"
     MANAGE_RULES = "manage_rules"
+    MANAGE_NOTES = "manage_notes"
     MANAGE_AGENTS = "manage_agents"
     MANAGE_TOOLS = "manage_tools"
     MANAGE_MEMBERS = "manage_members"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0
 HIGHEST_PORT = 65535
+WORKERS_SIGN = "WEB_CONCURRENCY={}"
 
 
 @register()
@@ -123,16 +125,38 @@ def lease(**kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def processes(**kwargs: Any) -> list[CheckMessage]:
-    """Several processes have a database and a channel layer that they can share."""
+    """Several processes have what they must share: a database, Redis, and the key that signs sessions."""
+    signs = [name for name, holds in _signs_of_several_processes().items() if holds]
+    if not signs:
+        return []
+    several = signs[0]
     found: list[CheckMessage] = []
-    if settings.RUNNER == "none" and connection.vendor == "sqlite":
-        text = "RUNNER=none leaves the agents to other processes, and SQLite serves one machine and few writers."
-        found.append(Warning(text, hint="Set DATABASE_URL to a PostgreSQL database.", id="parley.W001"))
-    several = [name for name, holds in _signs_of_several_processes().items() if holds]
-    if several and not settings.REDIS_URL:
-        text = f"{several[0]} means several processes; without Redis a page sees only what its own process does."
-        found.append(Warning(text, hint="Set REDIS_URL.", id="parley.W002"))
+    if connection.vendor == "sqlite":
+        text = f"{several} means several processes, and SQLite serves one machine and few writers."
+        found.append(Error(text, hint="Set DATABASE_URL to a PostgreSQL database.", id="parley.E008"))
+    if not settings.REDIS_URL:
+        text = f"{several} means several processes; without Redis a page sees only what its own process does."
+        found.append(Error(text, hint="Set REDIS_URL.", id="parley.E009"))
+    if not os.environ.get("SECRET_KEY") and signs != [WORKERS_SIGN.format(os.environ.get("WEB_CONCURRENCY"))]:
+        text = (
+            f"{several} means several processes, and SECRET_KEY is not set: each machine would make a key of its own."
+        )
+        hint = "Set SECRET_KEY to the same value everywhere. The file secret_key in PARLEY_DATA has the present one."
+        found.append(Error(text, hint=hint, id="parley.E010"))
     return found
+
+
+@register()
+def capacity(**kwargs: Any) -> list[CheckMessage]:
+    """A process can run sessions, and its time to stop is a time."""
+    if settings.CAPACITY < 1:
+        text = f"CAPACITY={settings.CAPACITY} lets this process run no session."
+        return [Error(text, hint="Set it to 1 or more; RUNNER=none runs no agents.", id="parley.E011")]
+    if settings.GRACE_SECONDS < 0:
+        return [
+            Error(f"GRACE_SECONDS={settings.GRACE_SECONDS} is no time.", hint="Set it to 0 or more.", id="parley.E012")
+        ]
+    return []
 
 
 @register()
@@ -173,7 +197,11 @@ def _exposed() -> Iterator[CheckMessage]:
 
 def _signs_of_several_processes() -> dict[str, bool]:
     workers = os.environ.get("WEB_CONCURRENCY", "")  # uvicorn's own variable
-    return {"RUNNER=none": settings.RUNNER == "none", f"WEB_CONCURRENCY={workers}": workers not in {"", "0", "1"}}
+    return {
+        "RUNNER=none": settings.RUNNER == "none",
+        "runagents": sys.argv[1:2] == ["runagents"],
+        WORKERS_SIGN.format(workers): workers not in {"", "0", "1"},
+    }
 
 
 def _problem_with(folder: Path) -> str:

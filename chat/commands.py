@@ -147,6 +147,15 @@ class Typing(SessionCommand):
 
 
 @command
+class Compact(SessionCommand):
+    """Summarise earlier messages, so that the summary stands for them in the context."""
+
+    limit = "turns"
+
+    type: Literal["compact"]
+
+
+@command
 class CancelRun(SessionCommand):
     limit = None
 
@@ -337,6 +346,8 @@ class Configure(SessionCommand):
     replies: Literal["all", "mentions", "auto"] | None = None
     reasoning_effort: EffortName | None = None
     thinking_budget: Annotated[int, Field(ge=0, le=LARGEST_BUDGET)] | None = None
+    compact_at: Annotated[int, Field(ge=0, le=100)] | None = None
+    memory: bool | None = None
 
 
 @command

@@ -23,7 +23,7 @@ from chat.queries import messages
 from chat.queries.attachments import described
 from chat.services.idempotency import create_once
 from chat.services.messages import context_inclusion, editing, sending, suggestions
-from chat.services.runs import answering, attempts, control
+from chat.services.runs import answering, attempts, compaction, control
 from chat.services.sessions import agents, forking, lifecycle, user_state
 from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.transaction import SessionTransaction
@@ -141,6 +141,12 @@ def _send_now(user: User, session: Session, command: commands.SendNow) -> Json:
 @handles(commands.Typing)
 def _typing(user: User, session: Session, command: commands.Typing) -> Json:
     publisher.notify_typing(session.pk, user.pk)
+    return {}
+
+
+@handles(commands.Compact)
+def _compact(user: User, session: Session, command: commands.Compact) -> Json:
+    compaction.compact(session=session, author=user)
     return {}
 
 
@@ -294,6 +300,8 @@ def _configure(user: User, session: Session, command: commands.Configure) -> Jso
         replies=command.replies,
         reasoning_effort=command.reasoning_effort,
         thinking_budget=command.thinking_budget,
+        compact_at=command.compact_at,
+        memory=command.memory,
     )
     return {}
 

@@ -12,6 +12,10 @@ from agents.sources import cited, read_sources
 from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, attached_to
 
 AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
+# What the agent does besides answering.
+Activity = Literal["", "compacting"]
+# How a compaction ended. "changed": messages were changed while the model read them, "nothing": there were none.
+CompactionOutcome = Literal["done", "failed", "stopped", "changed", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,8 @@ class MessageSnapshot:
     `stopped_by` are of an interrupted turn's end. `held`: queued, and not delivered until a person sends it.
     `for_agent`: the agent is to answer it. `attempt_count` and `attempt_current`: how many attempts there are at what
     follows the message, and which of them follows it now, from 1; 0 if there is only one.
-    `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09).
+    `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09). `summarises`: the number of messages
+    that a summary stands for.
     """
 
     id: str
@@ -133,6 +138,7 @@ class MessageSnapshot:
     held: bool = False
     for_agent: bool = True
     sources: tuple[SourceSnapshot, ...] = ()
+    summarises: int | None = None
     attempt_count: int = 0
     attempt_current: int = 0
 
@@ -173,6 +179,7 @@ class MessageSnapshot:
             held=row.held,
             sources=_sources(row),
             for_agent=row.for_agent,
+            summarises=row.summarises,
             attempt_count=row.attempt_count,
             attempt_current=row.attempt_current,
             mode=row.mode,
@@ -261,6 +268,7 @@ class SessionSnapshot:
     `agents` are all of its agents, its own first, if there are several: names, titles, providers and models.
     `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `reasoning_effort` and
     `thinking_budget` are the session's choice as far as its model offers one; "" and None leave it to the model.
+    `activity` is "compacting" while the agent summarises earlier messages instead of answering.
     """
 
     id: str
@@ -284,6 +292,7 @@ class SessionSnapshot:
     agents: tuple[Json, ...] = ()
     reasoning_effort: str = ""
     thinking_budget: int | None = None
+    activity: str = ""
 
     @classmethod
     def from_row(
@@ -294,6 +303,7 @@ class SessionSnapshot:
         agent_title: str,
         reasoning: Reasoning,
         agents: tuple[Json, ...] = (),
+        activity: Activity = "",
     ) -> SessionSnapshot:
         return cls(
             id=session.id,
@@ -317,6 +327,7 @@ class SessionSnapshot:
             agents=agents,
             reasoning_effort=reasoning.effort,
             thinking_budget=reasoning.budget,
+            activity=activity,
         )
 
     @property
@@ -332,6 +343,10 @@ def context_percent(used: int | None, window: int | None) -> float | None:
     if used is None or not window:
         return None
     return round(used * 100 / window, 1)
+
+
+def activity(run: SessionRun) -> Activity:
+    return "compacting" if run.compacting and run.state != RunState.IDLE else ""
 
 
 def agent_status(run: SessionRun, running_tools: list[str]) -> tuple[AgentStatus, str]:

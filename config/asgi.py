@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 
@@ -15,7 +14,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 pages = get_asgi_application()
 
 from chat import schema  # noqa: E402  # the apps are loaded by the line above
-from chat.agents_setup import registry  # noqa: E402  # likewise
 from chat.asgi.bodies import BodyLimits  # noqa: E402  # likewise
 from chat.asgi.health import Health  # noqa: E402  # likewise
 from chat.asgi.mcp import McpEndpoint  # noqa: E402  # likewise
@@ -31,6 +29,7 @@ from chat.runner import runtime  # noqa: E402  # likewise
 from config.data_folder import protect_data  # noqa: E402  # likewise
 from config.descriptors import raise_descriptor_limit  # noqa: E402  # likewise
 from config.shutdown import on_shutdown_signal  # noqa: E402  # likewise
+from config.warm_up import warm_up  # noqa: E402  # likewise
 
 logger = logging.getLogger("chat.server")
 # Runs that are not given back in time are taken over when the lease ends, as after a crash.
@@ -77,6 +76,7 @@ class Application(ProtocolTypeRouter):
         if self._started is None or self._is_over:
             return
         self._is_over = True
+        await runtime.drain()
         try:
             async with asyncio.timeout(STOP_SECONDS):
                 await mcp.stop()
@@ -153,17 +153,8 @@ def _prepare() -> None:
 
 
 def _settle() -> None:
-    """Load what the first answer will need (an SDK takes a second), then calm the garbage collector.
-
-    What is loaded by now stays for good: the collector need not look at it again, and what streams through is freed by
-    its reference counts. A full collection stops every stream for its while, so it comes seldom.
-    """
-    for name in {registry().preset().provider, *(model.provider for model in registry().known_models())}:
-        registry().provider(name)
     highlight.load_common()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    warm_up()
 
 
 mcp = McpEndpoint(pages)

@@ -63,6 +63,14 @@ OPTIONS = {
     "SEND_WITHOUT_APPROVAL": Option(
         "`1`: [text from elsewhere](tools.md#text-from-elsewhere) is no reason to ask before a tool sends data out."
     ),
+    "CAPACITY": Option(
+        "How many sessions one process runs at once. Further ones wait for a free place or for another process; "
+        "250 for each processor core is a good value for a team."
+    ),
+    "GRACE_SECONDS": Option(
+        "How long a process that is asked to stop lets running turns continue. Other processes continue what is left.",
+        "`300` with `REDIS_URL`, else `0`",
+    ),
     "ANSWER_DAYS": Option(
         "How many days an agent waits for an [answer](tools.md#questions) before it goes on without one; `0`: for ever."
     ),

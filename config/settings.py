@@ -135,7 +135,7 @@ REDIS_URL = env.str("REDIS_URL", default="")
 REDIS_PREFIX = env.str("REDIS_PREFIX", default="parley")
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "BACKEND": "chat.overrides.redis_layer.RedisLayer",
         "CONFIG": {"hosts": [REDIS_URL], "prefix": REDIS_PREFIX},
     }
     if REDIS_URL
@@ -265,6 +265,11 @@ SEND_WITHOUT_APPROVAL = env.flag("SEND_WITHOUT_APPROVAL")
 MCP_INTERNAL_HOSTS = env.hosts("MCP_INTERNAL_HOSTS")
 # RUNNER: "embedded" runs the agents inside the server process; "none" leaves them to other processes.
 RUNNER = env.choice("RUNNER", "embedded", "none")
+# CAPACITY: how many sessions one process runs at once; further ones wait for a free place, or for another process.
+CAPACITY = env.int("CAPACITY", default=2000)
+# GRACE_SECONDS: how long a process that is asked to stop lets its turns run on. Other processes continue the rest, or
+# the next start does.
+GRACE_SECONDS = env.float("GRACE_SECONDS", default=0 if not REDIS_URL else 300)
 # ANSWER_DAYS: how long an agent waits for an answer of people; 0: for ever.
 ANSWER_DAYS = env.int("ANSWER_DAYS", default=30)
 # RECOVERY: what happens to a turn whose process died: "resume" it, or "close" it as interrupted.

@@ -12,6 +12,7 @@ from django.utils import timezone
 from chat.errors import NotForGuests, ServiceError
 from chat.models import Membership, Session, SessionRole, SignInLink, User, Workspace
 from chat.services.people import accounts, sharing, workspaces
+from chat.services.sessions import lifecycle
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery"
@@ -24,7 +25,7 @@ def administrator() -> User:
 
 @pytest.fixture
 def session(administrator: User) -> Session:
-    return Session.objects.create(owner=administrator, workspace=workspaces.current_workspace(administrator))
+    return lifecycle.create_session(owner=administrator)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from agents.toolbox.current_time import current_time
 from agents.toolbox.terminal import bash, python
 from agents.toolbox.web_fetch import web_fetch
 from agents.toolbox.web_search import web_search
-from agents.toolbox.widgets import WIDGET_TOOLS
+from agents.toolbox.widgets import WIDGET_TOOLS, remember
 from agents.toolbox.workspace_files import FILE_TOOLS
 from agents.tools import Tool
 
@@ -20,7 +20,7 @@ DEFAULT_TOOLS = (current_time, calculator, web_fetch, *WIDGET_TOOLS)
 SEARCH = web_search.name
 # Tools that need a sandbox, and thus a machine that can run one.
 SANDBOX_TOOLS = (bash, python, *FILE_TOOLS)
-TOOLBOX: Mapping[str, Tool] = {tool.name: tool for tool in (*DEFAULT_TOOLS, web_search, *SANDBOX_TOOLS)}
+TOOLBOX: Mapping[str, Tool] = {tool.name: tool for tool in (*DEFAULT_TOOLS, remember, web_search, *SANDBOX_TOOLS)}
 
 
 def available(names: Iterable[str], search: Tool | None = None) -> tuple[Tool, ...]:

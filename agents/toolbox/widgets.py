@@ -6,14 +6,14 @@ import inspect
 from typing import Any
 
 from agents.messages import Json
-from agents.questions import WIDGETS, Question
+from agents.questions import WIDGETS, Memory, Question
 from agents.tools import Tool, schema_of
 
 
-def widget(question: type[Question]) -> Tool:
-    """Make a tool of a kind of question. Its docstring describes it to the model."""
+def widget(question: type[Question], name: str = "") -> Tool:
+    """Make a tool of a kind of question, whose name it has. Its docstring describes it to the model."""
     return Tool(
-        name=question.kind,
+        name=name or question.kind,
         description=inspect.getdoc(question) or "",
         parameters=without_references(schema_of(question)),
         function=answered_by_people,
@@ -45,3 +45,5 @@ def without_references(schema: Json) -> Json:
 
 
 WIDGET_TOOLS = tuple(map(widget, WIDGETS))
+# For agents whose configuration names it: what people accept is kept across sessions.
+remember = widget(Memory, "remember")

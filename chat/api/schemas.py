@@ -19,9 +19,10 @@ from chat.errors import Invalid
 from chat.live.event_types import DESCRIBED_BY, Event
 from chat.models import Session, SessionRole
 from chat.queries import presets
+from chat.queries.memory import uses_notes
 from chat.queries.messages import session_snapshot
 from chat.queries.session_list import Listed, ListedSession
-from chat.snapshots import AgentStatus
+from chat.snapshots import Activity, AgentStatus
 
 SESSION_ID = "s_0123456789abcdef01234567"
 MESSAGE_ID = "m_0123456789abcdef01234567"
@@ -41,6 +42,9 @@ MessageStatus = Literal["queued", "streaming", "pending", "running", "waiting", 
 REPLIES = "Which messages the agent answers: `all`, or those with `@agent` or its name after an @ (`mentions`)"
 MODE = "`chat`: the agent has no tools; `agent`: it has its tools; `run`: a program started it and no one watches"
 
+COMPACT_AT = "The percentage of the context window at which earlier messages are summarized, from 30 to 95; 0: never"
+MEMORY = "Whether the agent gets the notes that people have accepted in earlier sessions"
+
 
 class SessionConfig(Schema):
     """What the session keeps of its agent. Changes take effect with the next response."""
@@ -50,6 +54,8 @@ class SessionConfig(Schema):
     prompts: list[str] = Field(description="Suggestions for a first message")
     reasoning_effort: str = Field(examples=["high"], description="Empty: the model decides")
     thinking_budget: int | None = Field(description="In tokens; null: the model decides")
+    compact_at: int = Field(description=COMPACT_AT)
+    memory: bool = Field(description=MEMORY)
 
 
 class SessionAgent(Schema):
@@ -88,6 +94,7 @@ class SessionState(Schema):
     session_total_tokens: int
     agent_status: AgentStatus
     tool_name: str = Field(description="The tool that is running; empty otherwise")
+    activity: Activity = Field(description="`compacting` while the agent summarizes earlier messages; empty otherwise")
 
 
 class SessionOut(SessionState):
@@ -240,6 +247,9 @@ class MessageOut(Schema):
     mode: Mode = Field(description="The session's mode when the message was written")
     agent_id: str
     workflow_id: str
+    summarises: int | None = Field(
+        description="Of a summary: how many messages it stands for. The model is not sent what is before it"
+    )
 
 
 class MessagePage(Schema):
@@ -276,6 +286,8 @@ def session_out(session: Session, role: SessionRole) -> Json:
             "max_rounds": config.max_rounds,
             "prompts": list(config.prompts),
             **config.reasoning.to_config(),
+            "compact_at": presets.compact_at(session),
+            "memory": uses_notes(session),
         },
         "forked_from": session.parent_session_id,
         "created_at": session.created_at.isoformat(),

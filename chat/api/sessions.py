@@ -19,6 +19,8 @@ from chat.api.commands import make_command
 from chat.api.parsing import Body, Name
 from chat.api.responses import if_match_revisions, json_response, no_content
 from chat.api.schemas import (
+    COMPACT_AT,
+    MEMORY,
     MODE,
     REPLIES,
     Mode,
@@ -76,6 +78,8 @@ class ConfigChanges(Body):
         None, examples=["high"], description="One of the model's levels in `GET /models`; empty: the model decides"
     )
     thinking_budget: int | None = Field(None, ge=0, le=LARGEST_BUDGET, description="In tokens; 0: the model decides")
+    compact_at: int | None = Field(None, ge=0, le=100, description=COMPACT_AT)
+    memory: bool | None = Field(None, description=MEMORY)
 
 
 RepliesChoice = Literal["all", "mentions", "auto"]

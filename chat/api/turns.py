@@ -28,6 +28,10 @@ class Cancellation(Schema):
     stopping: bool = Field(description="Whether a turn was running, which stops now")
 
 
+class Compacting(Schema):
+    compacting: bool = Field(description="Whether the model writes a summary now")
+
+
 class AgentsOfSession(Schema):
     agents: list[SessionAgent]
 
@@ -110,6 +114,19 @@ class ReadPosition(Body):
 def cancel_turn(request: ApiRequest, session_id: str) -> HttpResponse:
     """What the agent has written so far is kept. Repeating the request does no harm."""
     return json_response(request, run_command(request, session_id, "cancel"), tagged=False)
+
+
+@router.post(
+    "/sessions/{session_id}/compact",
+    response={202: Compacting},
+    operation_id="compactSession",
+    summary="Summarize earlier messages",
+)
+def compact(request: ApiRequest, session_id: str) -> HttpResponse:
+    """Let the session's model summarize the older turns. The summary is a message with `summarises`, which stands for
+    all that is before it; remove it to send the messages themselves again. `compaction_ended` says when it is done."""
+    run_command(request, session_id, "compact")
+    return json_response(request, {"compacting": True}, status=202, tagged=False)
 
 
 @router.post(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from agents.messages import Json
-from chat.snapshots import AgentStatus, MessageSnapshot, context_percent
+from chat.snapshots import Activity, AgentStatus, CompactionOutcome, MessageSnapshot, context_percent
 
 # Upper bounds in characters for a file's record and for a pair of positions.
 FILE_WEIGHT = 500
@@ -95,6 +95,7 @@ class StatusChanged:
 
     status: AgentStatus
     tool_name: str = ""
+    activity: Activity = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,19 @@ class RunCancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactionEnded:
+    """The agent has ended its work on a summary of `messages` messages, or did not make one.
+
+    `error` says what was wrong, and `words` how other languages say it.
+    """
+
+    outcome: CompactionOutcome
+    messages: int = 0
+    error: str = ""
+    words: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AccessChanged:
     """A user's rights in the session changed. Receivers check again who may listen (LIVE-06)."""
 
@@ -133,6 +147,7 @@ ChatEvent = (
     | StatusChanged
     | UsageChanged
     | RunCancelled
+    | CompactionEnded
     | AccessChanged
 )
 Durable = MessageChanged | MessageRemoved | MessagesShifted | ContextChanged | SessionChanged
@@ -149,6 +164,7 @@ _TYPES: dict[str, type[Any]] = {
         StatusChanged,
         UsageChanged,
         RunCancelled,
+        CompactionEnded,
         AccessChanged,
     )
 }

@@ -45,6 +45,10 @@ LISTED_EVENTS = ("turn_start", "turn_done", "user_message")
 WAITING = StatusChanged("waiting")
 # Seconds after which a send to the layer is abandoned.
 SEND_TIMEOUT = 5.0
+# How many messages go to Redis in one round trip.
+AT_ONCE = 200
+# Seconds between two tries while the layer is down; what is published in the meantime waits, or is dropped.
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 # How many messages wait for a layer that is down or slow. Beyond that the oldest are dropped; viewers read the rows.
 MOST_WAITING = 20_000
 
@@ -71,11 +75,13 @@ class Publisher:
         self._listed_sessions: set[str] = set()
         self._listed_users: set[int] = set()
         self._task: asyncio.Task[None] | None = None
-        self._down = False
+        self._closing = asyncio.Event()
+        self._pause = 0.0
 
     def open(self) -> None:
         """Send from the running loop from now on."""
         self._loop = asyncio.get_running_loop()
+        self._closing = asyncio.Event()
         self._thread = threading.get_ident()
         self._listed_sessions.clear()
         self._listed_users.clear()
@@ -83,6 +89,7 @@ class Publisher:
     async def close(self) -> None:
         """Send what is queued, for at most SEND_TIMEOUT, then stop."""
         self._loop = None
+        self._closing.set()
         if (task := self._task) is not None:
             await asyncio.wait([task], timeout=SEND_TIMEOUT)
             task.cancel()
@@ -132,23 +139,33 @@ class Publisher:
     async def _drain(self) -> None:
         try:
             while self._queue:
-                await self._send(*self._queue.popleft())
+                await self._send([self._queue.popleft() for _ in range(min(AT_ONCE, len(self._queue)))])
         finally:
             self._task = None
 
-    async def _send(self, group: str, message: Message) -> None:
+    async def _send(self, sends: Sequence[tuple[str, Message]]) -> None:
         try:
-            await _send(group, message)
-            self._down = False
+            await _send(sends)
         except Exception as error:  # viewers catch up from the rows (LIVE-02)
-            if not self._down:  # an outage is logged once, not twenty times a second
+            if not self._pause:  # an outage is logged once, not twenty times a second
                 logger.warning("The channel layer is not available, live updates are delayed: %r", error)
-            self._down = True
+            self._pause = min(LONGEST_PAUSE, self._pause * 2 or FIRST_PAUSE)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), self._pause)
+            return
+        if self._pause and self._loop is not None:
+            # Viewers of sessions find what they missed by revisions. Session lists have none.
+            self._enqueue(HUBS, {"type": "lists.stale"})
+        self._pause = 0.0
 
 
-async def _send(group: str, message: Message) -> None:
+async def _send(sends: Sequence[tuple[str, Message]]) -> None:
     async with asyncio.timeout(SEND_TIMEOUT):
-        await layer().group_send(group, message)
+        if send_all := getattr(layer(), "group_send_all", None):
+            await send_all(sends)
+            return
+        for group, message in sends:
+            await layer().group_send(group, message)
 
 
 def _send_without_loop(group: str, message: Message) -> None:
@@ -156,7 +173,7 @@ def _send_without_loop(group: str, message: Message) -> None:
     if not settings.REDIS_URL:
         return
     try:
-        async_to_sync(_send)(group, message)
+        async_to_sync(_send)([(group, message)])
     except Exception as error:
         logger.warning("The channel layer refused a message: %r", error)
 

@@ -10,6 +10,7 @@ from agents.messages import Json
 from chat.bus.events import (
     AccessChanged,
     ChatEvent,
+    CompactionEnded,
     ContextChanged,
     MessageChanged,
     MessageRemoved,
@@ -24,6 +25,7 @@ from chat.live.event_types import (
     AgentCancelledEvent,
     AgentStatusEvent,
     ChangesEvent,
+    CompactionEndedEvent,
     ContextChangedEvent,
     ErrorEvent,
     MessageEvent,
@@ -82,6 +84,8 @@ def event_frame(
             return _usage(event)
         case RunCancelled(turn_id):
             return AgentCancelledEvent(type="agent_cancelled", turn_id=turn_id)
+        case CompactionEnded(outcome, count, error):
+            return CompactionEndedEvent(type="compaction_ended", outcome=outcome, messages=count, error=error)
         case AccessChanged():
             return None
         case _:
@@ -281,6 +285,8 @@ def _status(event: StatusChanged) -> AgentStatusEvent:
     frame = AgentStatusEvent(type="agent_status", status=event.status)
     if event.tool_name:
         frame["tool_name"] = event.tool_name
+    if event.activity:
+        frame["activity"] = event.activity
     return frame
 
 

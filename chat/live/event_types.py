@@ -13,7 +13,7 @@ from typing_extensions import TypedDict  # that of typing is not supported by py
 
 from agents.errors import Remedy
 from agents.messages import Json
-from chat.snapshots import AgentStatus
+from chat.snapshots import Activity, AgentStatus, CompactionOutcome
 
 # A key that JSON Schema does not have: the name of the schema that describes the object.
 DESCRIBED_BY = "x-described-by"
@@ -209,6 +209,7 @@ class AgentStatusEvent(TypedDict):
     type: Literal["agent_status"]
     status: AgentStatus
     tool_name: NotRequired[Annotated[str, Field(description="With `tool_calling`")]]
+    activity: NotRequired[Annotated[Activity, Field(description="With `thinking`: `compacting` instead of answering")]]
 
 
 class TokenUsageEvent(TypedDict):
@@ -227,6 +228,15 @@ class AgentCancelledEvent(TypedDict):
 
     type: Literal["agent_cancelled"]
     turn_id: str
+
+
+class CompactionEndedEvent(TypedDict):
+    """A compaction has ended. `failed` has an `error`; `done` counts the messages that the summary stands for."""
+
+    type: Literal["compaction_ended"]
+    outcome: CompactionOutcome
+    messages: int
+    error: str
 
 
 class PresentPerson(TypedDict):
@@ -279,6 +289,7 @@ SessionEvent = (
     | AgentStatusEvent
     | TokenUsageEvent
     | AgentCancelledEvent
+    | CompactionEndedEvent
 )
 # Everything that a stream of events sends. Sockets also send answers, which docs/protocol.md describes.
 Event = Annotated[SessionEvent | PresenceEvent | ChangesEvent, Field(discriminator="type")]

@@ -13,6 +13,7 @@ from agents.messages import Json
 from chat.bus.events import (
     AccessChanged,
     ChatEvent,
+    CompactionEnded,
     ContextChanged,
     Durable,
     MessageChanged,
@@ -40,6 +41,7 @@ from chat.queries.steps import StepChanges
 from chat.rendering.markdown import render
 from chat.rendering.messages.frames import (
     body_of,
+    compacted_frame,
     context_frame,
     is_markdown,
     is_quick,
@@ -174,12 +176,14 @@ class Feed:
             case TextAppended():
                 self._get_or_add(event.id).receive(event)
                 self._audience.notify_readers()
-            case StatusChanged(status, tool_name):
-                self._audience.show(lambda: status_frame(status, tool_name))
+            case StatusChanged(status, tool_name, activity):
+                self._audience.show(lambda: status_frame(status, tool_name, activity))
             case UsageChanged():
                 self._audience.show(lambda: usage_frame(event))
             case RunCancelled():
                 self._audience.tell_pages({"op": "cancelled"})
+            case CompactionEnded():
+                self._audience.show(lambda: compacted_frame(event))
             case AccessChanged():
                 pass  # the hub checks the access of all viewers
             case MessageChanged():

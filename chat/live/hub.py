@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
@@ -14,7 +15,7 @@ from django.conf import settings
 from django.db.models import Model
 from django.db.models.signals import ModelSignal, post_delete, post_save
 
-from chat import access
+from chat import access, ids
 from chat.bus.events import AccessChanged, decode
 from chat.bus.publisher import HUBS, layer
 from chat.commands import CancelRun, SendMessage, SessionCommand
@@ -34,6 +35,10 @@ logger = logging.getLogger(__name__)
 Message = dict[str, Any]
 
 BEACON_INTERVAL = 3.0
+CONNECT_TIMEOUT = 5.0
+RECONNECT_INTERVAL = 1.0
+# After an outage of the channel layer, processes refresh their session lists within this many seconds, not together.
+LISTS_JITTER = 2.0
 # A feed outlives its last viewer by this many seconds, so that a reloaded page finds the streaming text in memory.
 LINGER = 10.0
 # Commands and checks have threads of their own, and so do the commands that nothing should hold up: Stop must not wait
@@ -59,6 +64,8 @@ class Hub:
         self._readers = Threads(READERS, "parley-reader")
         self._list_notifier = SessionListNotifier(self.threads, self._pages)
         self._ending = False
+        self._id = ids.worker_id()
+        # The name under which the channel layer delivers to this hub; "" until it could be reached.
         self._channel = ""
         self._subscriptions = Subscriptions("", self._subscribed)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -68,13 +75,25 @@ class Hub:
         self._syncs: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
     async def start(self) -> None:
-        self._channel = await layer().new_channel("hub")
-        await layer().group_add(HUBS, self._channel)
-        self._subscriptions = Subscriptions(self._channel, self._subscribed)
+        """Start, also while the channel layer is down: until it is back, the beacon keeps viewers up to date."""
+        try:
+            await self._connect()
+        except Exception as error:  # of whatever kind the layer's library raises
+            logger.warning("The channel layer is not available, live updates are delayed: %r", error)
         self._spawn(self._receive_forever())
         self._spawn(self._beacon_forever())
         for signal, kind in ACCESS_MAY_CHANGE:
             signal.connect(_access_may_change, sender=kind, dispatch_uid=(id(self), kind))
+
+    async def _connect(self) -> None:
+        """Subscribe to what concerns all hubs, and to the sessions that have viewers. Raises the layer's errors."""
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            channel = await layer().new_channel("hub")
+            await layer().group_add(HUBS, channel)
+        self._channel = channel
+        self._subscriptions = Subscriptions(channel, self._subscribed)
+        for session_id in self._feeds:
+            self._subscriptions.look(session_id)
 
     async def stop(self) -> None:
         for signal, kind in ACCESS_MAY_CHANGE:
@@ -101,7 +120,7 @@ class Hub:
         self._note_socket(subscriber)
         feed = self._feeds.get(session_id)
         if feed is None:
-            feed = self._feeds[session_id] = Feed(session_id, self._readers, self._channel)
+            feed = self._feeds[session_id] = Feed(session_id, self._readers, self._id)
             self._subscriptions.look(session_id)
         feed.join(subscriber)
         if self._ending and subscriber.over_http:
@@ -194,6 +213,10 @@ class Hub:
     # -- what comes in ----------------------------------------------------------------------------------------------
 
     async def _receive_forever(self) -> None:
+        while not self._channel:
+            await asyncio.sleep(RECONNECT_INTERVAL)
+            with suppress(Exception):  # `start` has logged it
+                await self._connect()
         while True:
             try:
                 for _ in range(AT_ONCE):
@@ -212,8 +235,11 @@ class Hub:
                 self._check_user_soon(message["user"])
             case "news":
                 self._list_notifier.notify(message["sessions"], message["people"])
+            case "lists.stale":
+                delay = random.uniform(0, LISTS_JITTER)  # noqa: S311  # no secret
+                asyncio.get_running_loop().call_later(delay, self._list_notifier.notify_everyone)
             case _:
-                feed = self._feeds.get(message["session"])
+                feed = self._feeds.get(message.get("session", ""))  # other releases may send other types
                 if feed is not None:
                     self._handle_session_message(feed, message)
 

@@ -34,6 +34,10 @@ class SessionListNotifier:
         if self._notifying is None:
             self._notifying = asyncio.get_running_loop().create_task(self._notify_all())
 
+    def notify_everyone(self) -> None:
+        """Notify all open pages of this process: what changed is not known."""
+        self.notify(people={socket_queue.user_id for socket_queue in self._pages()})
+
     def close(self) -> None:
         if self._notifying is not None:
             self._notifying.cancel()

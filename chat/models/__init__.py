@@ -9,6 +9,7 @@ from chat.models.history import ModelRequest, SessionRevision
 from chat.models.job_lease import JobLease
 from chat.models.login_session import LoginSession
 from chat.models.mcp_server import McpServer
+from chat.models.memory import MemoryNote
 from chat.models.message import (
     IN_FLIGHT,
     TURN_MARKERS,
@@ -53,6 +54,7 @@ __all__ = [
     "LoginSession",
     "McpServer",
     "Membership",
+    "MemoryNote",
     "MessageDelta",
     "MessageRevision",
     "MessageRole",

@@ -57,6 +57,7 @@ class QuestionKind(models.TextChoices):
     PLAN_REVIEW = "plan_review"
     FEEDBACK = "feedback"
     ACTION_SELECTION = "action_selection"
+    MEMORY = "memory"
 
 
 class EndReason(models.TextChoices):
@@ -183,6 +184,8 @@ class ChatMessage(models.Model):
     for_agent = models.BooleanField(default=True, db_default=True)
     # Was in the queue when the agent was stopped: it waits until a user sends it (RUN-06).
     held = models.BooleanField(default=False, db_default=False)
+    # On a summary: the number of messages that it stands for. What is before it is not in the context (CTX-07).
+    summarises = models.PositiveIntegerField(null=True, blank=True)
     # On a row that a retry replaced: the id of its attempt, and its position in the attempt from 0 (RUN-12).
     attempt = models.CharField(max_length=32, blank=True, default="", db_default="")
     attempt_place = models.PositiveBigIntegerField(null=True, blank=True)
@@ -222,6 +225,7 @@ class ChatMessage(models.Model):
             models.Index(fields=["session"], name="message_queued", condition=Q(status="queued")),
             models.Index(fields=["removed_at"], name="message_by_removal", condition=Q(removed_at__isnull=False)),
             models.Index(fields=["attempt"], name="message_by_attempt", condition=~Q(attempt="")),
+            models.Index(fields=["session"], name="message_summary", condition=Q(summarises__isnull=False)),
         )
 
     def __str__(self) -> str:

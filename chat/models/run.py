@@ -71,6 +71,8 @@ class SessionRun(models.Model):
     claimant = models.CharField(max_length=32, blank=True, db_default="")
     written = models.PositiveBigIntegerField(db_default=0)
     attempts = models.PositiveIntegerField(db_default=0)
+    # The open turn has no messages: its worker summarises earlier ones (`chat/services/runs/compaction.py`).
+    compacting = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         indexes = (

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from agents.messages import Message, Part, Role, Thinking, ToolResult
 from chat.models import TURN_MARKERS, UNFINISHED, ChatMessage, MessageType
-from chat.projections.context import NOTHING_SHOWN, SourcedMessage, speaks, with_sources
+from chat.projections.context import NOTHING_SHOWN, SourcedMessage, from_summary, speaks, with_sources
 from chat.projections.estimate import AROUND, of_part
 
 # Returns the parts of these messages that the request has as reasoning: the same objects (MSG-08).
@@ -71,11 +71,12 @@ def blocks(
     shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN,
     given_back: GivenBack = lambda _messages: (),
 ) -> list[Block]:
-    """Lay out the context of live rows. Markers of turns, which say nothing, are left away.
+    """Lay out the context of live rows, from the last summary on. Markers of turns, which say nothing, are left away.
 
     `given_back` tells which reasoning the vendor's request contains; without it, none counts as sent. The blocks that
     have a role are the messages of `context`, part by part.
     """
+    rows = from_summary(rows)
     messages = with_sources(rows, shown)
     opening: dict[str, list[SourcedMessage]] = {}
     first = ""

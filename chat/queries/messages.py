@@ -12,7 +12,7 @@ from django.db.models import F, Q, QuerySet
 from chat.models import ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
 from chat.queries import cast, presets, reasoning
 from chat.queries.attachments import fetch_attachments
-from chat.snapshots import MessageSnapshot, SessionSnapshot, agent_status
+from chat.snapshots import MessageSnapshot, SessionSnapshot, activity, agent_status
 
 # Messages on a page unless a caller asks for another number, and at most; before and after a message that is shown.
 PAGE_MESSAGES = 50
@@ -135,7 +135,9 @@ def session_snapshot(session: Session) -> SessionSnapshot:
     tools = list(running.order_by("sequence").values_list("tool_name", flat=True)) if run.state != "idle" else []
     status = agent_status(run, [name or "unknown" for name in tools])
     agents = tuple(member.to_json() for member in cast.members(session))
-    return SessionSnapshot.from_row(session, *status, presets.shown_title(session), reasoning.applied(session), agents)
+    return SessionSnapshot.from_row(
+        session, *status, presets.shown_title(session), reasoning.applied(session), agents, activity(run)
+    )
 
 
 def session_by_id(session_id: str) -> SessionSnapshot | None:

@@ -10,6 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from agents.approval import Rules, valid_rules
+from agents.config import LEAST_SHARE, MOST_SHARE
 from agents.mcp.config import SEPARATOR, server_of
 from agents.messages import Json
 from agents.reasoning import Reasoning
@@ -148,8 +149,16 @@ def copy_of(chosen: AgentPreset) -> Json:
         "prompt_digest": _digest(chosen.system_prompt),
         "allowed_hosts": list(chosen.allowed_hosts),
         "approval": {name: list(getattr(chosen.rules, name)) for name in RULES},
+        "compact_at": chosen.compact_at,
+        "memory": chosen.memory,
         **chosen.reasoning.to_config(),
     }
+
+
+def compact_at(session: Session) -> int:
+    """Return the percentage of the context window at which the session summarises earlier messages; 0: never."""
+    share = session.config_values.get("compact_at")
+    return share if type(share) is int and LEAST_SHARE <= share <= MOST_SHARE else 0
 
 
 def has_own_prompt(session: Session) -> bool:

@@ -12,14 +12,15 @@ from agents.mcp.config import AddedServer
 from agents.messages import Message
 from agents.registry import AgentPreset
 from chat.agents_setup import registry, sandbox
-from chat.models import ApprovalRule, ChatMessage, Session
-from chat.projections.context import CONTEXT_FIELDS, context, system_prompt
+from chat.models import ApprovalRule, ChatMessage, MemoryNote, Session
+from chat.projections.context import context, system_prompt
 from chat.projections.requests import named
 from chat.projections.views import introduced, seen_by
 from chat.queries import cast, presets
-from chat.queries.attachments import fetch_attachments
 from chat.queries.cast import agent_at_work
+from chat.queries.context_rows import context_rows, is_another_context
 from chat.queries.mcp_servers import with_servers
+from chat.queries.memory import notes_in, with_notes
 from chat.queries.model_requests import last_revision
 from chat.runner.file_parts import load_file_parts
 from chat.runs.changes import RecordRequest
@@ -41,13 +42,14 @@ class AgentInput:
 def build_agent_input(session_id: str) -> AgentInput:
     """Read the session and its rows. Raises agents.errors.AgentError if its model is not configured."""
     session = Session.objects.get(pk=session_id)
-    rows = load_context_rows(session)
+    rows = context_rows(session)
     name = agent_at_work(session)
     seen = view_of(session, rows, name)
     preset = with_servers(presets.own(session, name), session)
-    agent = _with_approvals(_built(preset, session, seen, name), session, name)
+    agent = _with_approvals(_built(preset, session, seen, name, notes_in(session)), session, name)
     history = context(seen, load_file_parts(seen, agent.takes))
-    names = named(rows, last_revision(session.pk))
+    known = last_revision(session.pk)
+    names = named(rows, None if is_another_context(session, known) else known)
     request = RecordRequest(
         revision=session.revision,
         agent=agent.name,
@@ -60,17 +62,6 @@ def build_agent_input(session_id: str) -> AgentInput:
     return AgentInput(agent, history, request, preset.tools, preset.servers)
 
 
-def load_context_rows(session: Session, *more: str) -> list[ChatMessage]:
-    """Read the columns of the conversation's rows that the context needs, and `more`, in order, with their files.
-
-    The session was read before, so rows may be newer than its revision, but never older.
-    """
-    found = ChatMessage.objects.in_conversation(session.pk).only(*CONTEXT_FIELDS, "revision", *more)
-    rows = list(found.order_by("sequence"))
-    fetch_attachments(rows, with_text=True)
-    return rows
-
-
 def view_of(session: Session, rows: Sequence[ChatMessage], agent: str = "") -> Sequence[ChatMessage]:
     """Return rows as an agent of the session gets them; "" stands for its own."""
     titles = cast.titles(session)
@@ -78,7 +69,7 @@ def view_of(session: Session, rows: Sequence[ChatMessage], agent: str = "") -> S
 
 
 def prompt_of(session: Session, rows: Sequence[ChatMessage], agent: str = "", own_prompt: str | None = None) -> str:
-    """Return the system prompt of an agent of the session, which gets these rows.
+    """Return the system prompt of an agent of the session, which gets these rows, without the notes.
 
     `own_prompt` stands for that of the session.
     """
@@ -93,13 +84,17 @@ def _named(session: Session) -> tuple[str, str]:
     return session.agent, presets.own(session).title
 
 
-def build_session_agent(session: Session, rows: Sequence[ChatMessage], agent_name: str = "") -> Agent:
+def build_session_agent(
+    session: Session, rows: Sequence[ChatMessage], notes: Sequence[MemoryNote] = (), agent_name: str = ""
+) -> Agent:
     """Build the agent for the next response. Raises agents.errors.AgentError if the model is not configured."""
-    return _built(with_servers(presets.own(session, agent_name), session), session, rows, agent_name)
+    return _built(with_servers(presets.own(session, agent_name), session), session, rows, agent_name, notes)
 
 
-def _built(preset: AgentPreset, session: Session, rows: Sequence[ChatMessage], name: str) -> Agent:
-    preset = replace(preset, system_prompt=prompt_of(session, rows, name))
+def _built(
+    preset: AgentPreset, session: Session, rows: Sequence[ChatMessage], name: str, notes: Sequence[MemoryNote]
+) -> Agent:
+    preset = replace(preset, system_prompt=with_notes(prompt_of(session, rows, name), notes))
     unattended = session.mode == Session.Mode.RUN
     agent = replace(
         registry().build_agent(preset),

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from enum import Enum
 
 from django.conf import settings
 from django.utils import timezone
 
 from agents.errors import AgentError, ModelNotFound
 from agents.events import ResponseStarted, ToolStarted, TurnFailed, TurnFinished
+from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.loop import Agent, run
 from agents.messages import Message
@@ -22,10 +24,21 @@ from chat.agents_setup import registry
 from chat.bus.events import TextAppended
 from chat.db import Threads
 from chat.runner.agent_input import AgentInput, build_agent_input, has_queued
+from chat.runner.compactor import read_input, summarise
 from chat.runner.delta_publisher import DeltaPublisher, OutgoingText
 from chat.runner.resume import TurnSnapshot, open_claim, open_turn
 from chat.runner.writer import Fenced, Rewound, Writer
-from chat.runs.changes import AppendText, Change, InsertMessage, RecordRequest, UpdateMessage
+from chat.runs.changes import (
+    AppendText,
+    Change,
+    CloseTurn,
+    InsertMessage,
+    InsertSummary,
+    RecordRequest,
+    ReportCompaction,
+    ReportStatus,
+    UpdateMessage,
+)
 from chat.runs.lease import Claim
 from chat.runs.reducer import reduce
 from chat.runs.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
@@ -38,6 +51,17 @@ EXHAUSTED = _(
     "The server stopped several times during this answer, so Parley didn’t try again. "
     "Retry, and contact your administrator if it happens again."
 )
+
+
+class RunEnd(Enum):
+    """Why a bridge ended: no message is queued, or its session waits for the next worker."""
+
+    DONE = "done"
+    HANDED_OVER = "handed over"
+
+
+class HandedOver(Exception):  # not an error: another worker continues the turn
+    """The turn is between two responses, and this process stops."""
 
 
 class NotWritten(Exception):  # its cause is the error
@@ -72,18 +96,26 @@ class Bridge:
         self._write_error: BaseException | None = None
         self._agent_task: asyncio.Task[None] | None = None
         self._stop_turn = ""
+        self._is_handing_over = False
 
-    async def run(self) -> None:
-        """Run turns until the session is released or another worker has claimed it."""
+    async def run(self) -> RunEnd:
+        """Run turns until the session is released, handed over, or claimed by another worker."""
         try:
             turn = await self._threads.run_with_retry(open_claim, self.claim, time.monotonic())
             while turn is not None:
                 turn = await self._load_turn() if await self._run_turn(turn) else None
+        except HandedOver:
+            return RunEnd.HANDED_OVER
         except Fenced:
             logger.warning("Session %s has been taken over by another worker", self.claim.session_id)
         finally:
             if self._stream is not None:  # another worker may publish now
                 self._delta_publisher.drop(self._stream)
+        return RunEnd.DONE
+
+    def hand_over(self) -> None:
+        """End before the next request to the model, so that another worker continues the turn there."""
+        self._is_handing_over = True
 
     def stop(self, turn_id: str) -> None:
         """Stop a turn and commit its partial output (RUN-08). No effect if it is over; valid before it begins."""
@@ -96,6 +128,9 @@ class Bridge:
         try:
             self._restart(turn)
             stopping = turn.cancelling or self._stop_turn == turn.state.turn_id
+            if turn.compacting:
+                await self._run_compaction(stopping=stopping, exhausted=turn.exhausted)
+                return await self._next_turn_id()
             if turn.exhausted and not stopping and not turn.answered:
                 self._apply(ProcessLost(resume=False, error=AgentError(EXHAUSTED)))
             elif turn.cut and not stopping:
@@ -103,19 +138,23 @@ class Bridge:
             elif turn.answered:
                 await self._end(TurnFinished("done"))
             if not self._state.closed and not stopping:
-                await self._run_agent()
+                await self._run_stoppable(self._consume_events())
             if not self._state.closed:
                 await self._end(Stopped())
             return await self._next_turn_id()
-        except Fenced:
+        except (Fenced, HandedOver):
             raise
         except Exception as error:
             if isinstance(error.__cause__, Rewound):
                 logger.warning("Session %s lost its last rows in a failover; resuming", self.claim.session_id)
                 return await self._run_turn(await self._load_turn())
             logger.exception("Turn of session %s could not be recorded; closing it", self.claim.session_id)
-            self._restart(await self._load_turn())
-            self._apply(TurnFailed(AgentError(BROKEN)))
+            turn = await self._load_turn()
+            self._restart(turn)
+            if turn.compacting:
+                self._end_compaction(_failed(AgentError(BROKEN)))
+            else:
+                self._apply(TurnFailed(AgentError(BROKEN)))
             return await self._next_turn_id()
 
     async def _next_turn_id(self) -> str:
@@ -136,9 +175,29 @@ class Bridge:
         self._state, self._written = turn.state, turn.written
         self._stream, self._write_error, self._last_write = None, None, None
 
-    async def _run_agent(self) -> None:
+    async def _run_compaction(self, *, stopping: bool, exhausted: bool) -> None:
+        """Summarise earlier messages. Nothing is written unless the summary is complete."""
+        if exhausted:
+            self._end_compaction(_failed(AgentError(EXHAUSTED)))
+        elif not stopping:
+            await self._run_stoppable(self._compact())
+        if not self._state.closed:
+            self._end_compaction(ReportCompaction("stopped"))
+
+    async def _compact(self) -> None:
+        try:
+            source = await self._threads.run_with_retry(read_input, self.claim.session_id)
+            self._end_compaction(await summarise(source) if source else ReportCompaction("nothing"))
+        except AgentError as error:
+            self._end_compaction(_failed(error))
+
+    def _end_compaction(self, change: InsertSummary | ReportCompaction) -> None:
+        self._state = replace(self._state, closed=True)
+        self._submit([change, ReportStatus("idle"), CloseTurn()])
+
+    async def _run_stoppable(self, work: Coroutine[None, None, None]) -> None:
         """Run the agent in a separate task, so that Stop can cancel it at any await."""
-        self._agent_task = asyncio.get_running_loop().create_task(self._consume_events())
+        self._agent_task = asyncio.get_running_loop().create_task(work)
         try:
             await asyncio.wait([self._agent_task])
         finally:
@@ -162,7 +221,7 @@ class Bridge:
                         await self._wait_until_written()  # the rows show each tool that may have run (RUN-15)
         except AgentError as error:
             await self._end(TurnFailed(error))
-        except (Fenced, NotWritten):
+        except (Fenced, HandedOver, NotWritten):
             raise
         except Exception:
             logger.exception("Turn %s of session %s failed", self._state.turn_id, self.claim.session_id)
@@ -176,6 +235,8 @@ class Bridge:
     async def _read_input(self) -> tuple[Agent, Sequence[Message]]:
         """Read the agent and the context of the next response."""
         await self._wait_until_written()
+        if self._is_handing_over and self._stop_turn != self._state.turn_id:
+            raise HandedOver
         try:
             agent_input = await self._build_input()
         except ModelNotFound:
@@ -264,3 +325,9 @@ class Bridge:
         self._delta_publisher.drop(stream)
         self._stream = None
         return stream.take()
+
+
+def _failed(error: AgentError) -> ReportCompaction:
+    """Report a compaction that failed, in words that other languages can say, too."""
+    words = error.words
+    return ReportCompaction("failed", str(words), words.to_json() if isinstance(words, TranslatableText) else None)

@@ -12,12 +12,14 @@ from agents.messages import Message, Thinking
 from agents.providers.base import Request
 from agents.providers.forms import dialect_of, form_of, given_back, without_refused
 from agents.tools import Tool
-from chat.models import ChatMessage, Session
+from chat.models import ChatMessage, MemoryNote, Session
 from chat.projections.context import context
 from chat.projections.context_view import Block, blocks
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure, measured
-from chat.runner.agent_input import build_session_agent, load_context_rows, prompt_of, view_of
+from chat.queries.context_rows import context_rows
+from chat.queries.memory import notes_in, with_notes
+from chat.runner.agent_input import build_session_agent, prompt_of, view_of
 from chat.runner.file_parts import FileParts, Reader, file_sizes, load_file_parts
 
 # The columns that `measured` needs in addition to those of the context.
@@ -31,11 +33,17 @@ class NextRequest:
     session: Session
     rows: Sequence[ChatMessage]
     files: FileParts
+    notes: Sequence[MemoryNote] = ()
     agent: Agent | None = None
     problem: TranslatableText | str = ""
 
     @property
     def system(self) -> str:
+        return with_notes(self.prompt, self.notes)
+
+    @property
+    def prompt(self) -> str:
+        """The system prompt without the notes."""
         return prompt_of(self.session, self.rows)
 
     @property
@@ -75,9 +83,9 @@ class NextRequest:
 
 def next_request(session: Session, *more: str, reader: Reader = file_sizes) -> NextRequest:
     """Read a session's next request. `more` are columns of its rows; `reader` reads files that the model accepts."""
-    rows = view_of(session, load_context_rows(session, *more))
+    rows, notes = view_of(session, context_rows(session, *more)), notes_in(session)
     try:
-        agent = build_session_agent(session, rows)
+        agent = build_session_agent(session, rows, notes)
     except AgentError as error:
-        return NextRequest(session, rows, {}, problem=error.words)
-    return NextRequest(session, rows, load_file_parts(rows, agent.takes, reader), agent)
+        return NextRequest(session, rows, {}, notes, problem=error.words)
+    return NextRequest(session, rows, load_file_parts(rows, agent.takes, reader), notes, agent)

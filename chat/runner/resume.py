@@ -35,6 +35,7 @@ MOST_ATTEMPTS = 3
 @dataclass(frozen=True, slots=True)
 class TurnSnapshot:
     """An open turn. `cut`: it has unfinished rows. `answered`: its last row ends it. `cancelling`: a user stopped it.
+    `compacting`: it has no rows, and earlier messages are summarised in it.
 
     `written` is the number of the claim's last job in the rows. `exhausted`: too many processes died in the turn.
     """
@@ -45,6 +46,7 @@ class TurnSnapshot:
     cancelling: bool
     written: int
     exhausted: bool
+    compacting: bool = False
 
 
 @transaction.atomic
@@ -111,6 +113,7 @@ def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
         run.state == RunState.CANCELLING,
         run.written,
         run.attempts > MOST_ATTEMPTS,
+        run.compacting,
     )
 
 

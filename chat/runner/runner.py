@@ -13,8 +13,9 @@ from django.conf import settings
 from django.db import Error
 
 from chat.bus import wakeups
+from chat.bus.wakeups import Wakeup, WakeupKind, send
 from chat.db import Threads
-from chat.runner.bridge import Bridge
+from chat.runner.bridge import Bridge, RunEnd
 from chat.runner.delta_publisher import DeltaPublisher
 from chat.runner.heartbeat import SAFE_SHARE, Heartbeat
 from chat.runner.title_generator import TitleGenerator
@@ -25,11 +26,12 @@ from chat.runs.lease_keeper import HeartbeatResult
 
 logger = logging.getLogger(__name__)
 
-# Seconds between two looks for due sessions, when nothing wakes the runner.
+# Seconds between two looks for due sessions, when nothing wakes the runner. Redis can lose a wakeup.
 POLL = 1.0
+TEAM_POLL = 0.25
 CLAIM_AT_ONCE = 20
-# How many sessions a process runs at most.
-SLOTS = 2000
+# A process whose event loop is this many seconds late leaves new sessions to other processes for a poll.
+BUSY_LAG = 0.1
 GIVE_BACK_AFTER = 5.0
 THREADS = 6
 # How many of the threads read contexts at the same time. Claims and stops need the others.
@@ -51,12 +53,16 @@ class Runner:
         self._writer = Writer(self._cancel_lost)
         self._delta_publisher = DeltaPublisher()
         self._title_generator = TitleGenerator(self._threads)
-        self._running: dict[str, tuple[Bridge, asyncio.Task[None]]] = {}
+        self._running: dict[str, tuple[Bridge, asyncio.Task[RunEnd]]] = {}
         # The claims that run or are about to be given back, by session. The heartbeat's thread reads them.
         self._claims: dict[str, Claim] = {}
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._handovers: set[asyncio.Task[None]] = set()
         self._heartbeat: Heartbeat | None = None
+        self._poll = TEAM_POLL if settings.REDIS_URL else POLL
+        self._lag = 0.0
+        self._is_draining = False
         self._safe_until = 0.0
         self._cancel_timer: asyncio.TimerHandle | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -66,8 +72,24 @@ class Runner:
         await self._heartbeat.start()
         self._writer.start()
         loop = asyncio.get_running_loop()
-        self._unsubscribe = wakeups.listen(lambda *wakeup: _call_soon(loop, self._on_wakeup, *wakeup))
+        self._unsubscribe = wakeups.listen(partial(self._take_wakeup, loop))
         self._spawn(self._claim_forever())
+        if settings.REDIS_URL:
+            self._spawn(self._receive_forever())
+            self._spawn(self._measure_lag())
+
+    async def drain(self, seconds: float) -> None:
+        """Claim nothing more, and wait up to `seconds` until no session runs.
+
+        Turns with tools are handed over before their next response; other workers continue them.
+        """
+        self._is_draining = True
+        for bridge, _ in self._running.values():
+            bridge.hand_over()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while tasks := [*(task for _, task in self._running.values()), *self._handovers]:
+                    await asyncio.wait(tasks)
 
     async def stop(self) -> None:
         """Release all sessions. Open turns keep their rows, and the next worker continues them."""
@@ -84,16 +106,58 @@ class Runner:
             self._cancel_timer.cancel()
         await self._threads.close()
 
-    def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
+    def _spawn(self, coroutine: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
-    def _on_wakeup(self, wakeup: wakeups.Wakeup, session_id: str, turn_id: str) -> None:
-        if wakeup is wakeups.Wakeup.WORK:
+    @property
+    def running(self) -> int:
+        """How many sessions run."""
+        return len(self._running)
+
+    # -- wakeups ----------------------------------------------------------------------------------------------------
+
+    def _has_room(self) -> bool:
+        """Return whether this process wants more sessions. From any thread."""
+        if self._is_draining or self._lag >= BUSY_LAG:
+            return False
+        capacity: int = settings.CAPACITY
+        return len(self._running) < capacity
+
+    def _take_wakeup(self, loop: asyncio.AbstractEventLoop, wakeup: Wakeup) -> bool:
+        """Act on a wakeup of this process, unless it concerns another worker. From any thread."""
+        if wakeup.kind is WakeupKind.WORK:
+            if not self._has_room():
+                return False
+        elif wakeup.worker != self.worker_id and wakeup.session_id not in self._claims:
+            return False
+        _call_soon(loop, self._on_wakeup, wakeup)
+        return True
+
+    def _on_wakeup(self, wakeup: Wakeup) -> None:
+        if wakeup.kind is WakeupKind.WORK:
             self._wake.set()
-        elif session_id in self._running:
-            self._running[session_id][0].stop(turn_id)
+        elif wakeup.session_id in self._running:
+            self._running[wakeup.session_id][0].stop(wakeup.turn_id)
+
+    async def _receive_forever(self) -> None:
+        """Act on wakeups of other processes. One that arrives when this process is full goes to another."""
+        from chat.bus.redis_wakeups import receive  # most installations have no Redis
+
+        async for wakeup in receive(lambda: self.worker_id, self._has_room):
+            if wakeup.kind is WakeupKind.WORK and not self._has_room():
+                send(wakeup)
+            else:
+                self._on_wakeup(wakeup)
+
+    async def _measure_lag(self) -> None:
+        """Measure how late the event loop is, once per poll."""
+        while True:
+            began = time.monotonic()
+            await asyncio.sleep(TEAM_POLL)
+            self._lag = time.monotonic() - began - TEAM_POLL
 
     # -- claims -----------------------------------------------------------------------------------------------------
 
@@ -105,12 +169,12 @@ class Runner:
                     woken = True
             except Exception as error:  # the loop must survive any error, because the sessions are still due
                 _warn("Cannot claim sessions, trying again", error)
-            woken = await _wait_and_clear(self._wake, POLL)
+            woken = await _wait_and_clear(self._wake, self._poll)
 
     async def _claim_some(self, *, look_first: bool) -> bool:
         """Claim due sessions; return whether more may be due. `look_first` avoids a write lock when none is."""
-        free = min(CLAIM_AT_ONCE, SLOTS - len(self._running))
-        if free <= 0 or time.monotonic() >= self._safe_until:
+        free: int = min(CLAIM_AT_ONCE, settings.CAPACITY - len(self._running))
+        if free <= 0 or self._is_draining or time.monotonic() >= self._safe_until:
             return False
         if look_first and not await self._threads.run(lease.is_work_due):
             return False
@@ -132,36 +196,45 @@ class Runner:
             threads=self._threads,
             input_reads=self._input_reads,
         )
+        if self._is_draining:
+            bridge.hand_over()
         task = asyncio.get_running_loop().create_task(bridge.run(), name=claim.session_id)
         self._running[claim.session_id] = (bridge, task)
         self._claims[claim.session_id] = claim
         task.add_done_callback(partial(self._on_bridge_done, claim))
 
-    def _on_bridge_done(self, claim: Claim, task: asyncio.Task[None]) -> None:
+    def _on_bridge_done(self, claim: Claim, task: asyncio.Task[RunEnd]) -> None:
         if self._running.get(claim.session_id, (None, None))[1] is task:
             del self._running[claim.session_id]
+            if len(self._running) == settings.CAPACITY - 1:
+                self._wake.set()  # a place is free
         if not task.cancelled() and task.exception() is not None:
             logger.error("Session %s could not be run", claim.session_id, exc_info=task.exception())
-            self._spawn(self._give_back(claim))
-            return
-        self._forget(claim)
-        if not task.cancelled():
-            self._spawn(self._title_generator.name(claim.session_id))
+            self._spawn(self._give_back(claim, failed=True))
+        elif not task.cancelled() and task.result() is RunEnd.HANDED_OVER:
+            self._handovers.add(handover := self._spawn(self._give_back(claim, failed=False)))
+            handover.add_done_callback(self._handovers.discard)
+        else:
+            self._forget(claim)
+            if not task.cancelled():
+                self._spawn(self._title_generator.name(claim.session_id))
 
     def _forget(self, claim: Claim) -> None:
         if self._claims.get(claim.session_id) == claim:
             del self._claims[claim.session_id]
 
-    async def _give_back(self, claim: Claim) -> None:
-        """Release a session that could not be run after GIVE_BACK_AFTER seconds, so that it is due again."""
+    async def _give_back(self, claim: Claim, *, failed: bool) -> None:
+        """Release a session so that it is due again; one that failed after GIVE_BACK_AFTER seconds."""
         given = False
-        while not given:
+        if failed:
             await asyncio.sleep(GIVE_BACK_AFTER)
+        while not given:
             try:
-                await self._threads.run(lease.give_back, claim)
+                await self._threads.run(partial(lease.give_back, claim, failed=failed))
                 given = True
             except Exception as error:  # this worker keeps its lease, so no other worker would free the session
                 _warn("Cannot give a session back, trying again", error)
+                await asyncio.sleep(GIVE_BACK_AFTER)
         self._forget(claim)
         self._wake.set()
 

@@ -12,6 +12,7 @@ from django.contrib.auth.signals import user_logged_out
 from django.http import HttpRequest
 
 from chat.agents_setup import registry, reset
+from chat.bus import wakeups
 from chat.bus.publisher import notify_login_ended, publisher
 from chat.db import Threads
 from chat.live.hub import Hub
@@ -52,7 +53,7 @@ class Maintenance:
 
 @dataclass(slots=True)
 class Runtime:
-    hub: Hub
+    hub: Hub | None
     runner: Runner | None
     tasks: list[asyncio.Task[None]]
     maintenance: Maintenance = field(default_factory=Maintenance)
@@ -61,29 +62,45 @@ class Runtime:
 _runtime: Runtime | None = None
 
 
-async def start() -> None:
-    """Start the services on the running event loop. Raises RuntimeError if they are running already."""
+async def start(*, serves: bool = True, runs: bool | None = None) -> None:
+    """Start the services on the running event loop: those of a server that `serves` clients, and those that run agents.
+
+    Without `runs`, the setting RUNNER decides. Raises RuntimeError if they are running already.
+    """
     global _runtime
     if _runtime is not None:
         raise RuntimeError("this process is running already")
     publisher.open()
-    hub = Hub()
+    wakeups.open_sender()
     loop = asyncio.get_running_loop()
     registry().servers.open()
     tasks = [loop.create_task(_list_models_forever())]
-    _runtime = Runtime(hub, Runner() if settings.RUNNER == "embedded" else None, tasks)
+    runs = settings.RUNNER == "embedded" if runs is None else runs
+    _runtime = Runtime(Hub() if serves else None, Runner() if runs else None, tasks)
     try:
-        await _runtime.hub.start()
+        if _runtime.hub is not None:
+            await _runtime.hub.start()
         if _runtime.runner is not None:
             await _runtime.runner.start()
     except BaseException:
         for task in tasks:
             task.cancel()
         await _runtime.maintenance.stop()
-        await _runtime.hub.stop()
+        await wakeups.close_sender()
+        if _runtime.hub is not None:
+            await _runtime.hub.stop()
         _runtime = None
         raise
     user_logged_out.connect(_on_logged_out)
+
+
+async def drain() -> None:
+    """Let running turns end, or go to other workers, for up to GRACE_SECONDS. No other session is claimed."""
+    if _runtime is None or _runtime.runner is None or not settings.GRACE_SECONDS:
+        return
+    if running := _runtime.runner.running:
+        logger.info("Waiting up to %s s until %s running turns end", settings.GRACE_SECONDS, running)
+    await _runtime.runner.drain(settings.GRACE_SECONDS)
 
 
 async def stop() -> None:
@@ -100,21 +117,23 @@ async def stop() -> None:
     if running.runner is not None:
         await running.runner.stop()
     await publisher.close()
-    await running.hub.stop()
+    await wakeups.close_sender()
+    if running.hub is not None:
+        await running.hub.stop()
     await registry().close()
     reset()
 
 
 def hub() -> Hub:
     """Return the hub of this process. Raises RuntimeError before `start`."""
-    if _runtime is None:
+    if _runtime is None or _runtime.hub is None:
         raise RuntimeError("the live stream has not been started in this process")
     return _runtime.hub
 
 
 def may_stream(user_id: int) -> bool:
     """Return whether a user may open another stream or waiting request here. Can be called from any thread."""
-    return _runtime is None or _runtime.hub.may_stream(user_id)
+    return _runtime is None or _runtime.hub is None or _runtime.hub.may_stream(user_id)
 
 
 def worker_id() -> str | None:
@@ -124,7 +143,7 @@ def worker_id() -> str | None:
 
 def end_streams() -> None:
     """End endless HTTP responses, so that a server that stops does not wait for them."""
-    if _runtime is not None:
+    if _runtime is not None and _runtime.hub is not None:
         _runtime.hub.end_streams()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from agents.messages import Json
 from chat.bus.events import MessageEventName
-from chat.snapshots import AgentStatus
+from chat.snapshots import AgentStatus, CompactionOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,33 @@ class RecordRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class InsertSummary:
+    """A summary that stands for the rows from `first` to `after`, which a model has read at `read_revision`.
+
+    `messages` counts them, `context_used` estimates the context after it, and `tokens` were used to make it.
+    """
+
+    after: str
+    first: str
+    read_revision: int
+    text: str
+    messages: int
+    provider: str
+    model: str
+    context_used: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportCompaction:
+    """A compaction_ended event of a compaction that made no summary."""
+
+    outcome: CompactionOutcome
+    message: str = ""
+    words: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReportStatus:
     """An agent_status event, published in order with the changes around it."""
 
@@ -101,6 +128,8 @@ Change = (
     | AppendText
     | RecordUsage
     | RecordRequest
+    | InsertSummary
+    | ReportCompaction
     | ReportStatus
     | ReportCancelled
     | CloseTurn

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,9 +20,11 @@ from django.db.models import Case, Exists, F, Q, QuerySet, When
 from django.db.models.functions import Coalesce, Greatest, Now
 
 from chat import ids
-from chat.bus import wakeups
+from chat.bus.wakeups import Wakeup, WakeupKind, send
 from chat.models import RunState, SessionRun, Worker
 
+# How many times more due sessions a claim looks at than it takes, to choose from several workspaces.
+FAIR_WINDOW = 10
 DUE = Q(wanted__gt=F("done"), owner__isnull=True)
 
 
@@ -75,8 +78,10 @@ def release_worker(worker_id: str) -> None:
     """Free the sessions of a worker that stops, and delete it. This does not count as a failed attempt at a turn."""
     with transaction.atomic():
         runs = SessionRun.objects.filter(owner=worker_id)
+        freed = list(runs.values_list("pk", flat=True))
         runs.update(owner=None, attempts=Greatest(F("attempts"), 1) - 1)
         Worker.objects.filter(id=worker_id).delete()
+        wake_on_commit(*freed)
 
 
 def take_over(worker_id: str, renewal: Renewal) -> bool:
@@ -91,32 +96,58 @@ def take_over(worker_id: str, renewal: Renewal) -> bool:
             return False
         runs = SessionRun.objects.filter(owner=worker_id)
         found = list(_locked(runs.order_by("pk")).values_list("pk", flat=True))
-        freed = SessionRun.objects.filter(pk__in=found).update(owner=None)
+        SessionRun.objects.filter(pk__in=found).update(owner=None)
         if not runs.exists():
             worker.delete()
-        return bool(freed)
+        wake_on_commit(*found)
+        return bool(found)
 
 
 def request(session_id: str) -> None:
     """Request a run of the session in the caller's transaction; wake a runner on commit."""
     waiting_since = Case(When(wanted__gt=F("done"), then=F("due_since")), default=Now())
     SessionRun.objects.filter(session=session_id).update(wanted=F("wanted") + 1, due_since=waiting_since)
-    transaction.on_commit(lambda: wakeups.send(wakeups.Wakeup.WORK, session_id))
+    wake_on_commit(session_id)
+
+
+def wake_on_commit(*session_ids: str) -> None:
+    """Wake a worker for each due session when the caller's transaction commits."""
+
+    def wake() -> None:
+        for session_id in session_ids:
+            send(Wakeup(WakeupKind.WORK, session_id))
+
+    transaction.on_commit(wake)
 
 
 def claim(worker_id: str, limit: int) -> list[Claim]:
     """Claim up to `limit` due sessions, the oldest first; each gets a new epoch.
 
-    A worker whose lease has expired gets none until it renews the lease.
+    A worker whose lease has expired gets none until it renews the lease. If more sessions are due than it can claim,
+    workspaces take turns, so that one with a long backlog does not delay the others.
     """
     alive = Exists(Worker.objects.filter(id=worker_id, lease_until__gt=Now()))
+    waiting = SessionRun.objects.filter(DUE, alive).order_by("due_since")
     with transaction.atomic():
-        due = _locked(SessionRun.objects.filter(DUE, alive).order_by("due_since"))
-        found = list(due.values_list("session_id", "epoch")[:limit])
+        found = list(_locked(waiting).values_list("session_id", "epoch")[: limit + 1])
+        if len(found) > limit:
+            oldest = waiting.values_list("session_id", "session__workspace_id")[: limit * FAIR_WINDOW]
+            chosen = in_turns(oldest)[:limit]
+            found = list(_locked(waiting.filter(pk__in=chosen)).values_list("session_id", "epoch"))
         SessionRun.objects.filter(pk__in=[session_id for session_id, _ in found]).update(
             owner=worker_id, claimant=worker_id, epoch=F("epoch") + 1, written=0, attempts=F("attempts") + 1
         )
     return [Claim(session_id, epoch + 1, worker_id) for session_id, epoch in found]
+
+
+def in_turns(oldest: Iterable[tuple[str, int]]) -> list[str]:
+    """Order sessions, given with their workspaces from the oldest on, so that workspaces take turns."""
+    seen: Counter[int] = Counter()
+    places = []
+    for place, (session_id, workspace) in enumerate(oldest):
+        places.append((seen[workspace], place, session_id))
+        seen[workspace] += 1
+    return [session_id for _, _, session_id in sorted(places)]
 
 
 def adopt(claim: Claim) -> Claim | None:
@@ -143,9 +174,12 @@ def run_rows(worker_id: str, session_ids: Collection[str]) -> dict[str, RunRow]:
     return found
 
 
-def give_back(claim: Claim) -> None:
-    """Release a claim that was not run; the session is due again."""
-    SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch, owner=claim.worker_id).update(owner=None)
+def give_back(claim: Claim, *, failed: bool = True) -> None:
+    """Release a claim whose session is still due. It counts as an attempt at the turn unless it has not `failed`."""
+    claimed = SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch, owner=claim.worker_id)
+    attempts = F("attempts") if failed else Greatest(F("attempts"), 1) - 1
+    if claimed.update(owner=None, attempts=attempts):
+        wake_on_commit(claim.session_id)
 
 
 def ask_to_stop(session_id: str, user_id: int | None) -> bool:
@@ -155,15 +189,16 @@ def ask_to_stop(session_id: str, user_id: int | None) -> bool:
     for people: a run is requested, which ends it.
     """
     open_turn = SessionRun.objects.filter(session=session_id).exclude(state=RunState.IDLE)
-    found = open_turn.select_for_update().values_list("turn_id", "state").first()
+    found = open_turn.select_for_update().values_list("turn_id", "state", "owner_id").first()
     if found is None:
         return False
-    turn_id, state = found
+    turn_id, state, owner = found
     stopped_by = {} if user_id is None else {"stopped_by": Coalesce("stopped_by", user_id)}
     open_turn.update(state=RunState.CANCELLING, **stopped_by)
     if state == RunState.WAITING:
         request(session_id)
-    transaction.on_commit(lambda: wakeups.send(wakeups.Wakeup.STOP, session_id, turn_id))
+    wakeup = Wakeup(WakeupKind.STOP, session_id, turn_id, owner or "")
+    transaction.on_commit(lambda: send(wakeup))
     return True
 
 

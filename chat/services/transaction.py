@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from agents.messages import Json
 from chat.bus import publisher
-from chat.bus.events import ChatEvent, MessageChanged, MessageEventName, MessageRemoved, SessionChanged
+from chat.bus.events import ChatEvent, MessageChanged, MessageEventName, MessageRemoved, SessionChanged, UsageChanged
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.snapshots import MessageSnapshot
@@ -115,6 +115,11 @@ class SessionTransaction:
 
     def session_changed(self) -> None:
         self.events.append(SessionChanged(self.next_revision()))
+
+    def usage_changed(self) -> None:
+        """Report the session's token counts (RUN-04), which the caller saves."""
+        used = self.session.context_used, self.session.context_window, self.session.total_tokens
+        self.events.append(UsageChanged(*used, self.session.model))
 
     def save(self, *columns: str, is_activity: bool = True) -> None:
         """Save the session's revision and other columns, and publish the events on commit.

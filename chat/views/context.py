@@ -15,6 +15,7 @@ from chat.projections.context import prompt_row
 from chat.projections.context_view import ExclusionReason
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure
+from chat.queries.memory import uses_notes
 from chat.rendering.messages.context_blocks import Excerpt, block_view
 from chat.rendering.text.translation import translate
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
@@ -60,6 +61,8 @@ def _next_values(session: Session, role: SessionRole, until: int | None) -> Json
         "queued": ChatMessage.objects.deliverable(session.pk).count(),
         "left_out": sum(line.why == ExclusionReason.LEFT_OUT for block in laid for line in block.lines),
         "own_prompt": prompt_row(found.rows) is None,
+        "notes": found.notes,
+        "uses_notes": uses_notes(session),
     }
 
 

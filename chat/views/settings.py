@@ -20,7 +20,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from chat.downloads import file_name, passed_on
 from chat.errors import Invalid, ServiceError
-from chat.services.people import accounts, guests
+from chat.queries.memory import kept_and_removed
+from chat.services.people import accounts, guests, memory
 from chat.services.people import preferences as service
 from chat.services.people.second_factor import can_sign_in_again
 from chat.transfer import public as transfer
@@ -141,6 +142,17 @@ def _change_guest(request: SignedInRequest) -> str:
     return _("%(name)s is now a member of “%(workspace)s”.") % names
 
 
+def _memory(request: SignedInRequest) -> str:
+    """Add, edit, remove or restore a note."""
+    act, text = request.POST.get("act", ""), request.POST.get("text", "")
+    if act == "add":
+        memory.keep_mine(user=request.user, text=text)
+        return _("Note added.")
+    note_id = number(request.POST.get("note_id", "")) or 0
+    memory.change_mine(user=request.user, note_id=note_id, act=act, text=text)
+    return _("Note removed. You can restore it below.") if act == "remove" else _("Saved.")
+
+
 PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {
     "preferences": _choose,
     "name": _name,
@@ -151,6 +163,7 @@ PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {
     "token": _token,
     "revoke": tokens.revoke,
     "guests": _change_guest,
+    "memory": _memory,
 }
 
 
@@ -161,6 +174,7 @@ def _guests(request: SignedInRequest) -> list[dict[str, Any]]:
 
 
 def _page(request: SignedInRequest, more: Values | None = None, status: int = 200) -> HttpResponse:
+    notes, removed = kept_and_removed(user=request.user)
     values = {
         "styles": ["css/dialog.css", "css/settings.css"],
         "has_way_back": can_sign_in_again(request.user),
@@ -170,6 +184,8 @@ def _page(request: SignedInRequest, more: Values | None = None, status: int = 20
         "password_help": password_validators_help_text_html(),
         "refused": {},
         "guests": _guests(request),
+        "notes": notes,
+        "removed_notes": removed,
         **tokens.values(request),
         **(more or {}),
     }

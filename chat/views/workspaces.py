@@ -16,8 +16,9 @@ from django.views.decorators.http import require_http_methods
 from chat.access import PERMISSIONS, Permission, may, workspace_where
 from chat.errors import Forbidden, ServiceError
 from chat.models import Membership, Workspace
+from chat.queries.memory import kept_and_removed
 from chat.queries.workspace_usage import usage_by_owner
-from chat.services.people import members, workspaces
+from chat.services.people import members, memory, workspaces
 from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
 
@@ -70,10 +71,23 @@ def _bring_back(request: SignedInRequest, workspace: Workspace) -> None:
     messages.success(request, _("%(name)s is a member again.") % {"name": back.user.sender})
 
 
+def _notes(request: SignedInRequest, workspace: Workspace) -> None:
+    """Add, accept, edit, remove or restore a note of the workspace."""
+    act, text = request.POST.get("act", ""), request.POST.get("text", "")
+    if act == "add":
+        made = memory.keep_ours(author=request.user, workspace_id=workspace.pk, text=text)
+        messages.success(request, _("Note added.") if made.accepted else _("Note proposed."))
+        return
+    note_id = number(request.POST.get("note_id", "")) or 0
+    memory.change_ours(author=request.user, workspace_id=workspace.pk, note_id=note_id, act=act, text=text)
+    messages.success(request, _("Note removed. You can restore it below.") if act == "remove" else _("Saved."))
+
+
 PARTS: dict[str, Callable[[SignedInRequest, Workspace], None]] = {
     "role": _change_role,
     "remove": _remove,
     "bring-back": _bring_back,
+    "notes": _notes,
 }
 
 
@@ -83,6 +97,7 @@ def _page(
     found = workspaces.members_of(request.user, workspace.pk)
     mine = next(each for each in found if each.user_id == request.user.pk)
     granted = PERMISSIONS[mine.role]
+    notes, removed = kept_and_removed(workspace=workspace)
     values = {
         "styles": ["css/dialog.css", "css/settings.css"],
         "workspace": workspace,
@@ -91,6 +106,8 @@ def _page(
         "people": [_person(each, mine) for each in found],
         "roles": [(role, ROLES[Membership.Role(role)]) for role in members.given_roles(mine.role)],
         "usage": usage_by_owner(workspace) if Permission.SEE_USAGE in granted else [],
+        "notes": notes,
+        "removed_notes": removed if Permission.MANAGE_NOTES in granted else (),
         "refused": refused or {},
     }
     return render(request, "workspace/page.html", values, status=status)

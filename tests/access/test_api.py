@@ -113,6 +113,7 @@ MATRIX = [
     Row("POST", f"{S}/leave", {**seeing(204), OWNER: 422}),
     Row("POST", f"{S}/read", seeing(204), {"revision": 0}),
     Row("POST", f"{S}/cancel", editing(200)),
+    Row("POST", f"{S}/compact", editing(422)),
     Row("POST", f"{S}/send_now", editing(200), {}),
     Row("GET", f"{S}/members", seeing(200)),
     Row("PUT", f"{S}/members/{{user_id}}", owning(204), {"role": "viewer"}),

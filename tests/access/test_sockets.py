@@ -80,6 +80,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "set_system_prompt": {"system_prompt": "New"},
     "read": {"revision": 0},
     "draft": {"text": "Hm"},
+    "compact": {},
 }
 FOR_VIEWERS = {"read", "fork"}
 NOT_FOR_GUESTS = ("fork", "set_model", "set_agent", "add_agent", "remove_agent", "configure")
@@ -180,13 +181,15 @@ async def test_commands_are_for_editors(node: TestNode, people: People, actor: s
         missing["remove_agent"] = "no_such_agent"
         missing |= dict.fromkeys(OF_A_SUGGESTION, "no_such_suggestion")
         missing |= dict.fromkeys(NOT_FOR_GUESTS if actor == GUEST else (), "forbidden")
-        at_rest_only = dict.fromkeys(("retry", "continue", "run_tools", "restore_attempt"), "")
+        at_rest_only = dict.fromkeys(("retry", "continue", "run_tools", "restore_attempt", "compact"), "")
         assert {**codes, **at_rest_only} == {**dict.fromkeys(COMMANDS, "ack"), **missing, **at_rest_only}
         assert {codes[kind] for kind in at_rest_only} <= {
             "busy",
             "no_such_message",
             "no_such_attempt",
             "nothing_to_continue",
+            "nothing_to_compact",
+            "ack",
         }
     await node.idle(people.session)
 

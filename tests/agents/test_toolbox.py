@@ -21,7 +21,7 @@ from agents.toolbox.current_time import current_time
 
 def test_toolbox_holds_the_tools_by_name() -> None:
     names = {"current_time", "calculator", "web_fetch", "web_search", *(question.kind for question in WIDGETS)}
-    names |= {"bash", "python", "read_file", "write_file", "list_files", "search_files", "edit_file"}
+    names |= {"remember", "bash", "python", "read_file", "write_file", "list_files", "search_files", "edit_file"}
     assert {name: tool.name for name, tool in TOOLBOX.items()} == {name: name for name in names}
 
 

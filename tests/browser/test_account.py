@@ -16,7 +16,7 @@ async def test_account_menu_leads_everywhere(ana: Person) -> None:
     menu = page.get_by_role("menu", name="Account")
     items = menu.locator("[role^=menuitem] .menu-label")
     assert await items.all_inner_texts() == [
-        "Settings",
+        *("Settings", "Workspace settings"),
         *("System theme", "Light theme", "Dark theme"),
         *("Archived sessions", "Import…"),
         *("Keyboard shortcuts", "Admin"),

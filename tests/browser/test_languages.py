@@ -6,6 +6,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.person import PATIENCE, Person
+from tests.browser.test_chat import answer_all
 from tests.browser.test_presence import invitation
 from tests.support.server import Server
 
@@ -45,6 +46,7 @@ async def test_live_page_speaks_as_its_reload_does(
     mei = await reader(browser, locale, await invitation(ana), "Mei")
     await expect(mei.page.locator("html")).to_have_attribute("lang", language)
     await expect(ana.page.locator("html")).to_have_attribute("lang", "en")
+    await answer_all(ana)
     await ana.say("Hello")
     for person in (ana, mei):
         await expect(person.answers).to_have_count(1)

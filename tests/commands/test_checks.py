@@ -81,8 +81,10 @@ def test_unwritable_data_folder_is_an_error(settings: Settings, tmp_path: Path) 
         ({"LIMITS": "sends=often"}, ["parley.E006"]),
         ({"QUOTAS": "tokens_per_day=many"}, ["parley.E007"]),
         ({"LEASE_SECONDS": 1.0}, ["parley.E003"]),
-        ({"RUNNER": "none", "REDIS_URL": "redis://localhost"}, ["parley.W001"]),
-        ({"RUNNER": "none"}, ["parley.W001", "parley.W002"]),
+        ({"CAPACITY": 0}, ["parley.E011"]),
+        ({"GRACE_SECONDS": -1.0}, ["parley.E012"]),
+        ({"RUNNER": "none", "REDIS_URL": "redis://localhost"}, ["parley.E008", "parley.E010"]),
+        ({"RUNNER": "none"}, ["parley.E008", "parley.E009", "parley.E010"]),
         ({"HOST": "localhost"}, []),
         ({"HOST": "::1"}, []),
         ({"HOST": "chat.lan", "ALLOWED_HOSTS": ["chat.lan"]}, ["parley.W003"]),
@@ -98,7 +100,7 @@ def test_setting_is_judged(settings: Settings, changes: dict[str, object], ids: 
     assert found() == ids
 
 
-@pytest.mark.parametrize(("workers", "ids"), [("1", []), ("4", ["parley.W002"])])
+@pytest.mark.parametrize(("workers", "ids"), [("1", []), ("4", ["parley.E008", "parley.E009"])])
 def test_several_web_processes_need_redis(monkeypatch: pytest.MonkeyPatch, workers: str, ids: list[str]) -> None:
     monkeypatch.setenv("WEB_CONCURRENCY", workers)
 

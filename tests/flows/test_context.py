@@ -20,8 +20,9 @@ from chat.errors import ServiceError
 from chat.models import ChatMessage, ModelRequest, Session, User
 from chat.projections.context import context, system_prompt
 from chat.projections.context_view import blocks
+from chat.queries.context_rows import context_rows
 from chat.queries.model_requests import past_request
-from chat.runner.agent_input import build_session_agent, load_context_rows
+from chat.runner.agent_input import build_session_agent
 from chat.services.messages import context_inclusion, editing
 from chat.services.runs import control
 from chat.services.sessions import lifecycle
@@ -43,7 +44,7 @@ def config(model: WireServer) -> Config:
 def expected(session_id: str, before: str) -> list[dict[str, Any]]:
     """The messages of the vendor's form, made of what the panel shows up to a message."""
     session = Session.objects.get(pk=session_id)
-    rows = load_context_rows(session)
+    rows = context_rows(session)
     last = next(index for index, row in enumerate(rows) if row.pk == before)
     rows = rows[: last + 1]
     agent = build_session_agent(session, rows)

@@ -12,7 +12,7 @@ from agents.registry import Registry
 from chat import agents_setup
 from chat.models import ChatMessage, Session, User
 from chat.projections.context_view import ExclusionReason, blocks
-from chat.runner.agent_input import load_context_rows
+from chat.queries.context_rows import context_rows
 from chat.services.messages.editing import edit
 from chat.services.sessions.lifecycle import set_model, set_reasoning
 from tests.support.rest import check_rest
@@ -62,7 +62,7 @@ async def test_reasoning_goes_back_to_its_model_alone(node: TestNode, ana: User)
         assert ids(await say("And you?", SOL)) == ["rs", "msg", "fc", "rs", "msg"]
         assert "gAAAA" not in json.dumps(await say("think as well", CLAUDE))
         assert ids(await say("Back again", LUNA)) == ["rs", "msg"]
-        rows = await node.do(load_context_rows, session)
+        rows = await node.do(context_rows, session)
         shown = blocks(rows, {}, lambda each: given_back("responses", Request(LUNA[1], tuple(each)), LUNA[0]))
         said = [line.why for block in shown for line in block.lines if line.row.type == "reasoning"]
         assert (said.count(ExclusionReason.SENT), said.count(ExclusionReason.NOT_GIVEN_BACK)) == (1, len(said) - 1)

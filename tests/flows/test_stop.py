@@ -17,6 +17,7 @@ from agents.providers.scripted import Gate, Reply
 from agents.registry import AgentPreset
 from chat import agents_setup
 from chat.bus import wakeups
+from chat.bus.wakeups import Wakeup, WakeupKind
 from chat.models import ChatMessage, Session, SessionRun, User
 from chat.projections.context import TOOL_INTERRUPTED
 from chat.queries.messages import page_of
@@ -245,7 +246,7 @@ async def test_late_stop_does_not_stop_the_next_turn(node: TestNode, ana: User) 
     await node.idle(session)
     await node.send(session, ana, "On")
     await gate.reached()
-    wakeups.send(wakeups.Wakeup.STOP, session.pk, turn)
+    wakeups.send(Wakeup(WakeupKind.STOP, session.pk, turn))
     gate.open()
     await node.idle(session)
     assert (await node.shown(session))[-2:] == [("text", "complete", "Two and three."), ("turn_done", "complete", "")]

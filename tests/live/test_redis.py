@@ -45,9 +45,9 @@ async def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPa
     await server.start()
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.2)
     settings.CHANNEL_LAYERS = {
-        "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [server.url]}}
+        "default": {"BACKEND": "chat.overrides.redis_layer.RedisLayer", "CONFIG": {"hosts": [server.url]}}
     }
-    assert type(get_channel_layer()).__name__ == "RedisPubSubChannelLayer"
+    assert type(get_channel_layer()).__name__ == "RedisLayer"
     yield server
     server.kill()
     channel_layers.backends.clear()

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-import pytest_asyncio
 
 from agents.messages import Json
-from agents.registry import load
-from chat import agents_setup
 from chat.management.migration_lock import LOCK
 from chat.models import ChatMessage, Session, User, Worker
 from chat.queries.messages import changes_since
@@ -22,53 +18,14 @@ from chat.services.people import accounts
 from tests.commands.process import Started, serving
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
-from tests.support.database import address, empty_database
-from tests.support.prepared import copy
+from tests.support.database import empty_database
 from tests.support.redis import Redis
 from tests.support.remote_viewer import RemoteViewer
 from tests.support.rest import check_rest
+from tests.support.team import Team
 from tests.support.testing_node import TestNode, let_in
 
 pytestmark = [pytest.mark.postgres, pytest.mark.server]
-
-
-class Team:
-    """Servers with what they must share, each with a folder of its own; and `node`, which looks at their rows."""
-
-    def __init__(self, prepared: Path, folder: Path, database: str, redis: Redis) -> None:
-        self.node = TestNode()
-        agents_setup.install(load(None, {}))  # the servers' demo agent, who needs no script
-        self._prepared = prepared
-        self._folder = folder
-        self._shared = {"DATABASE_URL": database, "REDIS_URL": redis.url, "SECRET_KEY": "the team's"}
-        self._servers = ExitStack()
-
-    async def server(self, name: str) -> Started:
-        """Start one, in whatever time it takes."""
-        settings = {**self._shared, "LEASE_SECONDS": "2", "TITLES": "words"}
-        data = copy(self._prepared, self._folder / name)  # compressing the static files takes most of a first start
-        starting = serving(data, ready="Parley is ready", **settings)
-        return await asyncio.to_thread(self._servers.enter_context, starting)
-
-    async def close(self) -> None:
-        await asyncio.to_thread(self._servers.close)
-        await self.node.threads.close()
-
-
-@pytest_asyncio.fixture
-async def redis(tmp_path: Path) -> AsyncIterator[Redis]:
-    server = Redis(tmp_path)
-    await server.start()
-    yield server
-    server.kill()
-
-
-@pytest_asyncio.fixture
-async def team(transactional_db: None, prepared: Path, tmp_path: Path, redis: Redis) -> AsyncIterator[Team]:
-    """On the test's own database."""
-    team = Team(prepared, tmp_path, address(), redis)
-    yield team
-    await team.close()
 
 
 @pytest.fixture

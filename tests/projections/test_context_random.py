@@ -61,6 +61,7 @@ def any_rows(draw: st.DrawFn) -> list[ChatMessage]:
             arguments=draw(st.just({"n": 1}) | json_values),
             result=draw(st.just("") | words),
             is_error=draw(st.booleans()),
+            summarises=draw(st.sampled_from([None, None, None, None, 3])),
             provider_data=draw(
                 st.sampled_from([None, ITEM, {"signature": "abc="}, {"redacted": "x"}, {"raw_arguments": '{"n":1}'}])
                 | json_values

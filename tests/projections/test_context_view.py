@@ -11,7 +11,7 @@ from agents.messages import File, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import Request
 from agents.providers.forms import FORMS, given_back, preview
 from chat.models import ChatMessage, MessageType, Session
-from chat.projections.context import context, speaks
+from chat.projections.context import context, from_summary, speaks
 from chat.projections.context_diff import Since, new_rows, rows_before, since
 from chat.projections.context_view import Block, ExclusionReason, GivenBack, blocks
 from chat.projections.estimate import of_part, of_text
@@ -44,7 +44,9 @@ def test_any_rows_are_shown_as_they_are_sent(rows: list[ChatMessage]) -> None:
     shown = blocks(rows, {}, by("anthropic", "scripted", "one"))
     assert [Message(block.role, block.parts) for block in shown if block.role] == context(rows)
     there = {line.row.pk for block in shown for line in block.lines}
-    assert there == {row.pk for row in rows if row.type not in (MessageType.TURN_START, MessageType.TURN_DONE)}
+    assert there == {
+        row.pk for row in from_summary(rows) if row.type not in (MessageType.TURN_START, MessageType.TURN_DONE)
+    }
     for block in shown:
         assert block.lines
         for line in block.lines:

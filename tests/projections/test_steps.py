@@ -14,7 +14,7 @@ from agents.providers.base import Request
 from agents.providers.dialect import Dialect
 from agents.providers.openai.request import to_request
 from chat.models import ChatMessage, Session
-from chat.projections.context import Around, call_ids, context, named, speaker, system_prompt
+from chat.projections.context import Around, call_ids, context, from_summary, named, speaker, system_prompt
 from chat.projections.steps import AT_WORK, Step, steps
 from tests.projections.test_context_random import any_rows
 from tests.support.effort import cases
@@ -92,6 +92,7 @@ def request(prompt: str, messages: tuple[Message, ...]) -> Json:
 @given(rows=any_rows())
 def test_five_fields_are_the_context(rows: list[ChatMessage]) -> None:
     """CTX-04, CTX-02: read back from the steps, a request is the one that the rows make."""
+    rows = from_summary(rows)  # CTX-07
     prompt = system_prompt(rows, PROMPT)
     said = read_back(as_context(projected(rows), prompt), prompt)
     assert request(prompt, said) == request(prompt, tuple(told(rows)))

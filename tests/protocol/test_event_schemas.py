@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from chat.api.api import api
 from chat.models import User
 from chat.services.messages import context_inclusion
+from chat.services.runs import compaction
 from tests.protocol.exchange import Exchange
 from tests.support.step_viewer import EventViewer, bearer
 from tests.support.testing_node import TestNode
@@ -38,6 +39,9 @@ async def test_events_of_a_conversation_are_as_described(node: TestNode, ana: Us
     viewer = await EventViewer(session, asked=await bearer(node, ana)).open()
     conversation = Exchange(node, session, ana)
     await conversation.run()
+    await node.do(compaction.compact, session=session, author=ana)
+    await viewer.until(lambda: "compaction_ended" in viewer.client.types)
+    await node.idle(session)
     last = (await node.rows(session))[-1]
     await node.do(context_inclusion.include_before, session=session, author=ana, message_id=last.pk, included=False)
     await viewer.until(lambda: "context_changed" in viewer.client.types)

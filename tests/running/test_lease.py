@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from chat import ids
 from chat.bus import wakeups
+from chat.bus.wakeups import Wakeup
 from chat.models import ChatMessage, RunState, Session, SessionRun, User, Worker
 from chat.runner.resume import open_claim, open_turn
 from chat.runs import lease
@@ -25,6 +26,7 @@ from chat.services.messages.sending import send_message
 from chat.services.runs.control import cancel
 from chat.services.runs.recording import Job, Outcome, record
 from chat.services.sessions.lifecycle import create_session
+from tests.support.testing_node import person
 from tests.support.workers import declare_dead, expire
 
 pytestmark = pytest.mark.django_db
@@ -146,6 +148,25 @@ def test_worker_that_retires_gives_its_sessions_back(ana: User) -> None:
     second = lease.register_worker()
     assert lease.claim(second, 10) == [Claim(session.pk, 2, second)]
     assert SessionRun.objects.get().attempts == 1
+
+
+def test_workspaces_take_turns_when_more_is_due_than_a_worker_takes(ana: User) -> None:
+    """RUN-01: the backlog of one workspace does not delay the others."""
+    backlog = [due(ana) for _ in range(6)]
+    late = due(person("Zoe"))
+    for age, session in enumerate(reversed(backlog), start=1):
+        SessionRun.objects.filter(pk=session.pk).update(due_since=F("due_since") - timedelta(hours=age))
+    claimed = [claim.session_id for claim in lease.claim(lease.register_worker(), 3)]
+    assert sorted(claimed) == sorted([backlog[0].pk, backlog[1].pk, late.pk])
+
+
+def test_session_that_is_handed_over_does_not_count_as_failed(ana: User) -> None:
+    """RUN-15: only turns that make processes fail are given up."""
+    session, worker = due(ana), lease.register_worker()
+    for _ in range(5):
+        (claim,) = lease.claim(worker, 1)
+        lease.give_back(claim, failed=False)
+    assert SessionRun.objects.get(pk=session.pk).attempts == 0
 
 
 def test_claim_is_given_back_by_its_holder_alone(ana: User) -> None:
@@ -290,7 +311,12 @@ def test_no_message_is_left_behind_when_a_turn_ends(ana: User) -> None:
     """RUN-06: people send while turns end, in threads: nothing stays queued in an idle session, and all is served."""
     session, worker = due(ana), lease.register_worker()
     sent, wake = threading.Event(), threading.Event()
-    deaf = wakeups.listen(lambda *_: wake.set())
+
+    def take(_: Wakeup) -> bool:
+        wake.set()
+        return True
+
+    unsubscribe = wakeups.listen(take)
 
     def serve() -> None:
         while not sent.is_set() or lease.is_work_due():
@@ -313,7 +339,7 @@ def test_no_message_is_left_behind_when_a_turn_ends(ana: User) -> None:
             wake.set()
 
     at_once(serve, talk_all)
-    deaf()
+    unsubscribe()
     run = SessionRun.objects.get(pk=session.pk)
     rows = ChatMessage.objects.filter(session=session)
     assert (run.state, run.done) == ("idle", run.wanted)

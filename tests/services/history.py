@@ -27,7 +27,7 @@ from chat.runs.turn_state import Stopped, TurnEvent, TurnState
 from chat.services.deletion import purging
 from chat.services.messages import context_inclusion, editing, sending, suggestions
 from chat.services.runs import attempts as turn_attempts
-from chat.services.runs import control
+from chat.services.runs import compaction, control
 from chat.services.sessions import lifecycle
 from chat.services.sessions.forking import fork
 from tests.services.history_checks import CheckedSession, committed
@@ -103,6 +103,34 @@ class People(CheckedSession):
     def include_before_again(self, at: int, which: int) -> None:
         since = self.left_out[which % len(self.left_out)] if self.left_out else 0
         self.do(context_inclusion.include_before, message_id=self.row(at), included=True, since=since)
+
+    @rule(at=whichever, event=st.sampled_from(["nothing", "edit", "stop", "send", "crash"]))
+    def compact(self, at: int, event: str) -> None:
+        """Summarise earlier messages, while people and crashes do other things."""
+        self.do(compaction.compact)
+        if not SessionRun.objects.get(pk=self.session.pk).compacting:
+            return
+        change, before = self.player.summary(), self.contents()
+        if event == "edit":
+            self.edit(at, 0)
+        elif event == "send":
+            self.send(1)
+        elif event == "stop":
+            self.do(control.cancel)
+        with committed():
+            if event == "crash":
+                self.player.crash(resumes=True)
+            if event == "edit" and self.contents() != before:
+                assert self.player.claim_compaction()
+                self.player.end_compaction(change)
+            else:
+                self.player.begin()
+        if event == "stop":
+            assert self.contents() == before
+
+    @rule(at=whichever)
+    def undo_compaction(self, at: int) -> None:
+        self.do(editing.remove, message_id=self.any_of(at, summarises__isnull=False, removed_at__isnull=True))
 
     @rule(at=whichever)
     def remove(self, at: int) -> None:

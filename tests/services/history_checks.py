@@ -15,7 +15,9 @@ from chat.bus.publisher import Message, Publisher
 from chat.errors import ServiceError
 from chat.live.event_json import changes_frames, event_frame
 from chat.models import UNFINISHED, ChatMessage, MessageRevision, MessageStatus, MessageType, RunState, SessionRun, User
+from chat.projections.context import context, from_summary
 from chat.queries import messages as reading
+from chat.queries.context_rows import context_rows
 from chat.services.sessions.lifecycle import create_session
 from tests.live.states import assert_shows
 from tests.support.client import EventsClient
@@ -60,7 +62,10 @@ class CheckedSession(RuleBasedStateMachine):
     def rows_are_whole(self) -> None:
         rows = live(self.session)
         self._check_order(rows)
-        check_pairs(rows)
+        check_pairs(from_summary(rows))
+        read = context_rows(self.session)
+        assert [row.pk for row in read] == [row.pk for row in from_summary(rows)]
+        assert context(read) == context(rows)
 
     def _check_order(self, rows: list[ChatMessage]) -> None:
         """MSG-03: no gaps, and restored messages are at their old places."""

@@ -137,12 +137,12 @@ def test_retry_from_a_message_is_as_a_person_means_it(
 def test_retry_of_a_long_session_costs_few_queries(
     session: Session, ana: User, django_assert_max_num_queries: Any
 ) -> None:
-    """RUN-12: a thousand rows are withdrawn at once."""
+    """RUN-12: a thousand rows are withdrawn at once, and the message before them shows that there are two attempts."""
     rows = fill(session, START, USER, *[ANSWER] * 1000, DONE)
     with django_assert_max_num_queries(40):
         retry_here(session=session, author=ana, message_id=rows[1].pk)
     assert len(live(session)) == 2
-    assert Session.objects.get().revision == 2004
+    assert Session.objects.get().revision == 2005
 
 
 def test_stop_of_an_idle_session_is_harmless(session: Session, ana: User) -> None:

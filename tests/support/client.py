@@ -137,6 +137,7 @@ class EventsClient:
             case "agent_status":
                 self.session["agent_status"] = frame["status"]
                 self.session["tool_name"] = frame.get("tool_name", "")
+                self.session["activity"] = frame.get("activity", "")
             case "token_usage":
                 known = ("context_used", "context_window", "context_percent", "session_total_tokens")
                 self.session.update({name: frame[name] for name in known})

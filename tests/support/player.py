@@ -11,10 +11,13 @@ from agents.events import TurnFinished
 from chat import ids
 from chat.bus.events import TextAppended
 from chat.models import Session
+from chat.projections.compaction import plan
+from chat.queries.context_rows import context_rows
 from chat.queries.messages import message_snapshot
+from chat.runner.compactor import first_of
 from chat.runner.resume import TurnSnapshot, open_claim, open_turn
 from chat.runs import lease
-from chat.runs.changes import AppendText, Change, CloseTurn
+from chat.runs.changes import AppendText, Change, CloseTurn, InsertSummary, ReportCompaction, ReportStatus
 from chat.runs.lease import Claim
 from chat.runs.reducer import reduce
 from chat.runs.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
@@ -48,8 +51,36 @@ class Player:
                 self._claim = None
             else:
                 self.state, self._written = opening.state, opening.written
-                self._mend(opening)
+                if opening.compacting:
+                    stopped = ReportCompaction("stopped")
+                    self.end_compaction(stopped if opening.cancelling else self.summary())
+                else:
+                    self._mend(opening)
         return self.state is not None
+
+    def summary(self) -> InsertSummary | ReportCompaction:
+        """Summarise what a compaction would, as a model does that has read it now."""
+        planned = plan(context_rows(Session.objects.get(pk=self.session.pk), "turn_id"), 1000)
+        if planned is None:
+            return ReportCompaction("nothing")
+        read = max(row.revision for row in planned.rows)
+        text = f"Summary of {planned.messages}"
+        return InsertSummary(planned.after.pk, first_of(planned), read, text, planned.messages, "scripted", "one", 5, 3)
+
+    def claim_compaction(self) -> bool:
+        """Claim a session that is to be summarised, without doing it."""
+        if self._claim is None:
+            self._take()
+        if self._claim is None:
+            return False
+        opening = open_claim(self._claim, float(next(self._seconds)))
+        assert opening is not None
+        self.state, self._written = opening.state, opening.written
+        return opening.compacting
+
+    def end_compaction(self, change: InsertSummary | ReportCompaction) -> None:
+        assert self._claim is not None
+        self._record(self._claim, [change, ReportStatus("idle"), CloseTurn()])
 
     def tell(self, *events: TurnEvent) -> None:
         for event in events:

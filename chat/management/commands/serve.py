@@ -7,17 +7,13 @@ from typing import Any
 
 from channels.db import database_sync_to_async
 from django.conf import settings
-from django.core import checks
 from django.core.management.base import BaseCommand
-from django.db import DatabaseError
 
 from chat.errors import ServiceError
 from chat.management import addresses
 from chat.management.migration_lock import one_at_a_time
-from chat.management.updating import BackupError, update_database
-from chat.schema import WrongSchemaError
+from chat.management.startup import check_configuration, prepare_database
 from chat.services.people import accounts
-from config.data_folder import protect_data
 from config.descriptors import raise_descriptor_limit
 
 BACKLOG = 1024
@@ -37,12 +33,12 @@ class Command(BaseCommand):
 
     def _serve(self) -> None:
         raise_descriptor_limit()
-        self._check()
+        check_configuration(self.stderr.write)
         try:
             listening = listen(settings.HOST, settings.PORT)
         except OSError as error:
             raise SystemExit(_no_address(error)) from error
-        self._prepare()
+        prepare_database(self._report)
         self.port = listening.getsockname()[1]
         if settings.WEB_SERVER == "daphne":
             from chat.servers.daphne_server import serve  # installs an event loop of its own
@@ -50,22 +46,6 @@ class Command(BaseCommand):
             from chat.servers.uvicorn_server import serve
         if not serve(listening, self._announce):
             raise SystemExit(1)
-
-    def _check(self) -> None:
-        found = [message for message in checks.run_checks() if not message.is_silenced()]
-        for message in found:
-            self.stderr.write(f"{message.msg} {message.hint or ''}".strip())
-        if any(message.is_serious() for message in found):
-            raise SystemExit(1)
-
-    def _prepare(self) -> None:
-        protect_data()
-        try:
-            update_database(self._report)
-        except (WrongSchemaError, BackupError) as error:
-            raise SystemExit(f"Parley cannot start: {error}") from error
-        except DatabaseError as error:
-            raise SystemExit(f"Parley cannot use its database: {str(error).strip()}") from error
 
     def _report(self, line: str) -> None:
         self.stdout.write(line)

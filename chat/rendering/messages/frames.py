@@ -12,8 +12,10 @@ from typing import Any, Protocol
 from django.template.loader import get_template
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from agents.messages import Json
+from chat.bus.events import CompactionEnded
 from chat.models import Session
 from chat.rendering.markdown import render
 from chat.rendering.messages.questions import QuestionCard, decision_of
@@ -26,6 +28,8 @@ from chat.snapshots import MessageSnapshot, SessionSnapshot
 logger = logging.getLogger(__name__)
 
 SHORT_TURN_SECONDS = 60
+# The percentage of the context window from which on the page offers to summarise earlier messages.
+CROWDED = 80
 LONG_TEXT_CHARS = 3000
 LONG_TEXT_LINES = 40
 EMPTY = SafeString("")
@@ -61,7 +65,8 @@ def context_frame(revision: int, included: bool, places: Sequence[Sequence[int]]
 
 def is_markdown(message: MessageSnapshot) -> bool:
     """Tell whether a message shows its text as Markdown: answers and reasoning."""
-    return message.type == "reasoning" or (message.type == "text" and message.role not in ("user", "system"))
+    is_written = message.role not in ("user", "system") or message.summarises is not None
+    return message.type == "reasoning" or (message.type == "text" and is_written)
 
 
 def is_quick(message: MessageSnapshot) -> bool:
@@ -115,8 +120,9 @@ def session_parts(session: SessionSnapshot) -> dict[str, SafeString]:
         "title": _render("parts/title", {"session": session}),
         "agent": agent_html(session.agent_title),
         "model": _render("parts/model", {"session": session}),
-        "status": status_html(session.agent_status, session.tool_name),
+        "status": status_html(session.agent_status, session.tool_name, session.activity),
         "usage": usage_html(session),
+        "context_bar": context_bar_html(session),
     }
 
 
@@ -125,17 +131,40 @@ def agent_html(title: str) -> SafeString:
     return _render("parts/agent", {"title": title}) if title else EMPTY
 
 
-def status_frame(status: str, tool_name: str) -> Json:
-    return {"op": "status", "status": status, "tool_name": tool_name, "html": status_html(status, tool_name)}
+def status_frame(status: str, tool_name: str, activity: str = "") -> Json:
+    html = status_html(status, tool_name, activity)
+    return {"op": "status", "status": status, "tool_name": tool_name, "html": html}
 
 
-def status_html(status: str, tool_name: str) -> SafeString:
+def status_html(status: str, tool_name: str, activity: str = "") -> SafeString:
     """Render the status line of the agent; nothing while it is idle (UI-07)."""
-    return _render("parts/status", {"status": status, "tool_name": tool_name}) if status != "idle" else EMPTY
+    values = {"status": status, "tool_name": tool_name, "activity": activity}
+    return _render("parts/status", values) if status != "idle" else EMPTY
+
+
+def compacted_frame(event: CompactionEnded) -> Json:
+    """Return the frame that says how a compaction ended."""
+    count = event.messages
+    done = ngettext("%(count)d message summarized.", "%(count)d messages summarized.", count) % {"count": count}
+    words = {
+        "done": done,
+        "failed": translate(event.error, event.words),
+        "changed": _("Messages were changed while they were summarized. Try again."),
+        "nothing": _("There are no earlier messages to summarize yet."),
+    }
+    return {"op": "compacted", "outcome": event.outcome, "text": words.get(event.outcome, "")}
 
 
 def usage_frame(usage: Usage) -> Json:
-    return {"op": "usage", "html": usage_html(usage)}
+    return {"op": "usage", "html": usage_html(usage), "bar": context_bar_html(usage)}
+
+
+def context_bar_html(usage: Usage) -> SafeString:
+    """Render the offer to summarise earlier messages; nothing while the context has room."""
+    percent = usage.context_percent
+    return (
+        EMPTY if percent is None or percent < CROWDED else _render("parts/context_bar", {"percent": f"{percent:.0f}"})
+    )
 
 
 def usage_html(usage: Usage) -> SafeString:
@@ -163,6 +192,15 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
         case "turn_done", _:
             words = turn_words(message)
             return _render("messages/turn_done", {"message": message, "words": words}) if words else EMPTY
+        case "text", _ if message.summarises is not None:
+            return _row(
+                "summary",
+                message,
+                body=_body(message, body),
+                speaker="summary",
+                name=_("Summary"),
+                count=message.summarises,
+            )
         case "text", "system":
             return _render("messages/system", {"message": message, "text": translate(message.text, message.words)})
         case "text", "user":

@@ -19,6 +19,7 @@ from agents.questions import (
     Feedback,
     Form,
     FormField,
+    Memory,
     PlanReview,
     Question,
     Selection,
@@ -37,6 +38,7 @@ ICONS = {
     "plan_review": "file-text",
     "feedback": "message-square",
     "action_selection": "circle-help",
+    "memory": "lightbulb",
 }
 # An argument of more characters, or of several lines, is in a box of its own.
 SHORT_ARGUMENT = 160
@@ -114,6 +116,8 @@ class QuestionCard:
                 return title
             case Feedback(question=title) | ActionSelection(question=title):
                 return title
+            case Memory():
+                return _("Remember this in later sessions?")
         return ""
 
     @property
@@ -214,6 +218,11 @@ def _answers(question: Question, answer: object) -> Iterable[Answer]:
             return [Answer(item.label, str(texts[item.id])) for item in items if item.id in texts]
         case Form(fields=fields), dict(values):
             return [Answer(field.label, _filled_in(field, values.get(field.id))) for field in fields]
+        case Memory(), {"decision": "save", "note": str(note), **rest}:
+            whose = _("For everyone in the workspace") if rest.get("scope") == "workspace" else _("For one person")
+            return [Answer(whose, note)]
+        case Memory(note=note), {"decision": "reject"}:
+            return [Answer(_("Not remembered"), note)]
         case PlanReview(), {"decision": str(decision), **rest}:
             return _plan_decision(decision, str(rest.get("comment", "")))
     raise TypeError(f"{type(question).__name__} with {type(answer).__name__}")

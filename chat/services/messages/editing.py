@@ -23,6 +23,7 @@ from chat.models import (
     User,
     attached_to,
 )
+from chat.queries.context_rows import estimated_context
 from chat.services.messages import sending
 from chat.services.messages.ordering import fits, remove_rows, restore_rows, row_before
 from chat.services.messages.senders import sender_in
@@ -149,7 +150,7 @@ def include(*, session: Session, author: User, message_id: str, included: bool) 
         return False
     save_revision(row, author, Kind.INCLUDE if included else Kind.EXCLUDE)
     tx.update("message_updated", row, {"include_in_context": included})
-    tx.save()
+    _save(tx, row)
     return True
 
 
@@ -166,7 +167,7 @@ def remove(*, session: Session, author: User, message_id: str, as_staff: bool = 
     if row.type in TURN_MARKERS:
         raise ServiceError("not_removable", _("This line belongs to its turn and can’t be removed on its own."))
     remove_rows(tx, _with_own_markers(row), author, Kind.REMOVE)
-    tx.save()
+    _save(tx, row)
 
 
 @transaction.atomic
@@ -189,7 +190,7 @@ def restore(*, session: Session, author: User, message_id: str, as_staff: bool =
     for each in rows:
         save_revision(each, author, Kind.RESTORE)
     restore_rows(tx, rows, after)
-    tx.save()
+    _save(tx, row)
     return True
 
 
@@ -219,6 +220,16 @@ def edit_marks(tx: SessionTransaction, row: ChatMessage, editor: User, suggested
         "edited_by_name": "" if is_author else sender_in(tx.session, editor),
         "suggested_by_name": suggested_by,
     }
+
+
+def _save(tx: SessionTransaction, row: ChatMessage) -> None:
+    """Save a change of what the context has. With a summary, the messages before it come or go (CTX-07)."""
+    if row.summarises is None:
+        tx.save()
+    else:
+        tx.session.context_used = estimated_context(tx.session)
+        tx.usage_changed()
+        tx.save("context_used")
 
 
 def open_row(session: Session, message_id: str, *, removed: bool = False) -> tuple[SessionTransaction, ChatMessage]:

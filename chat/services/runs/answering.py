@@ -42,7 +42,7 @@ from chat.runs.sanitize import sanitize_json
 from chat.services.batches import Deadline
 from chat.services.messages.editing import edit_marks
 from chat.services.messages.senders import sender_in
-from chat.services.people import security_log
+from chat.services.people import memory, security_log
 from chat.services.runs.turns import resume_waiting
 from chat.services.sessions.fields import change_config
 from chat.services.transaction import SessionTransaction, save_revision
@@ -75,6 +75,8 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
         "answered_by_name": sender_in(tx.session, author),
         "answered_at": timezone.now(),
     }
+    if row.question == QuestionKind.MEMORY:
+        checked = _remembered(tx.session, author, checked)
     if row.question == QuestionKind.APPROVAL:
         _decide(tx, row, author, checked, answered)
     else:
@@ -139,6 +141,17 @@ def _checked(question: Question, value: object) -> Any:
 
 def _filled_in(words: TranslatableText) -> str:
     return _(words.template).format_map(words.values)
+
+
+def _remembered(session: Session, author: User, answer: Json) -> Json:
+    """Keep an accepted note, and return what the model gets: a note for the workspace may be a proposal as yet."""
+    if answer["decision"] != "save":
+        return answer
+    if answer["scope"] == "me":
+        memory.keep_mine(user=author, text=answer["note"], session=session)
+        return answer
+    note = memory.keep_ours(author=author, workspace_id=session.workspace_id, text=answer["note"], session=session)
+    return answer if note.accepted else {**answer, "waits_for": "an owner or admin of the workspace"}
 
 
 def _answered(row: ChatMessage) -> ServiceError:

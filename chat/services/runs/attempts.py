@@ -18,7 +18,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat import ids
-from chat.bus.events import UsageChanged
 from chat.errors import Busy, NoSuchMessage, ServiceError
 from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageRole, MessageType, RunState, Session, User
 from chat.projections.context import who
@@ -172,7 +171,9 @@ def restore_attempt(
     _put_back(tx, rows, after, author)
     if after is not None:
         count(tx, after)
-    _recount_context(tx)
+    counted = tx.messages().filter(input_tokens__isnull=False).order_by("-sequence")
+    tx.session.context_used = counted.values_list("input_tokens", flat=True).first()
+    tx.usage_changed()
     tx.save("context_used")
     return done
 
@@ -247,12 +248,3 @@ def _put_back(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMe
     fetch_attachments(restored)
     for row in restored:
         tx.record_event("message_updated", row)
-
-
-def _recount_context(tx: SessionTransaction) -> None:
-    """Set the context's size to that of the last response in the session (RUN-04)."""
-    session = tx.session
-    counted = tx.messages().filter(input_tokens__isnull=False).order_by("-sequence")
-    session.context_used = counted.values_list("input_tokens", flat=True).first()
-    used = session.context_used, session.context_window, session.total_tokens
-    tx.events.append(UsageChanged(*used, session.model))

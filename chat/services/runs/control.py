@@ -68,6 +68,8 @@ def retry_here(
     """
     tx, row = _lock_idle(session, message_id)
     is_said = row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM)
+    if row.summarises is not None:
+        raise _nothing_to_retry()
     first = _first_after_texts(row) if is_said else _first_of_response(row)
     if first is None:
         raise _nothing_to_retry()
@@ -132,7 +134,7 @@ def continue_answer(*, session: Session, author: User) -> str:
 
 def can_continue(last: ChatMessage) -> bool:
     """Return whether a run can continue after this row, because the model has not answered it."""
-    if not last.turn_id:
+    if not last.turn_id or last.summarises is not None:
         return False
     if last.type == MessageType.TURN_START:
         return bool(agents_from(last))

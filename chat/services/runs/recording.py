@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from django.db import transaction
 from django.utils import timezone
 
-from chat.bus.events import ChatEvent, RunCancelled, StatusChanged, TextAppended, UsageChanged
+from chat.bus.events import ChatEvent, CompactionEnded, RunCancelled, StatusChanged, TextAppended, UsageChanged
 from chat.limits import quotas
 from chat.models import (
     ChatMessage,
@@ -34,10 +34,12 @@ from chat.runs.changes import (
     Change,
     CloseTurn,
     InsertMessage,
+    InsertSummary,
     PauseTurn,
     RecordRequest,
     RecordUsage,
     ReportCancelled,
+    ReportCompaction,
     ReportStatus,
     UpdateMessage,
 )
@@ -45,6 +47,7 @@ from chat.runs.lease import Claim
 from chat.services.messages.senders import sender_in
 from chat.services.people import security_log
 from chat.services.people.security_log import Kind
+from chat.services.runs import compaction
 from chat.services.runs.turns import deliver_queued
 from chat.services.transaction import SessionTransaction, publish_on_commit
 
@@ -57,6 +60,7 @@ RUN_COLUMNS = (
     "turn_started_at",
     "waiting_since",
     "stopped_by",
+    "compacting",
     "done",
     "owner",
 )
@@ -294,6 +298,10 @@ def _apply(
                 _record_usage(tx, change)
             case RecordRequest():
                 ModelRequest.objects.create(session_id=tx.session.pk, **asdict(change))
+            case InsertSummary():
+                compaction.insert(tx, change)
+            case ReportCompaction(outcome, message, words):
+                tx.events.append(CompactionEnded(outcome, 0, message, words))
             case ReportStatus(status, tool_name):
                 tx.events.append(StatusChanged(status, tool_name))
             case ReportCancelled(turn_id):
@@ -357,7 +365,13 @@ def _close_turn(tx: SessionTransaction, *, for_queued: bool) -> str:
     """
     run = tx.run
     run.attempts = 0  # the next turn counts its own attempts
-    if deliver_queued(tx, _unfinished(tx, for_queued=for_queued)):
+    is_answered = not run.compacting and run.state == RunState.RUNNING
+    run.compacting = False
+    unfinished = _unfinished(tx, for_queued=for_queued)
+    if is_answered and not unfinished and compaction.is_due(tx.session):
+        compaction.begin(tx, None)
+        return run.turn_id
+    if deliver_queued(tx, unfinished):
         return run.turn_id
     run.state, run.turn_id, run.turn_started_at, run.stopped_by = RunState.IDLE, "", None, None
     run.done, run.owner = run.wanted, None

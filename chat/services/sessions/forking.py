@@ -59,6 +59,7 @@ READ = (
     "mode",
     "turn_id",
     "response_id",
+    "summarises",
     "input_tokens",
     "output_tokens",
 )

@@ -8,6 +8,7 @@ from typing import TypedDict, Unpack
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from agents.config import LEAST_SHARE, MOST_SHARE
 from agents.reasoning import Reasoning
 from chat import ids
 from chat.agents_setup import registry
@@ -35,6 +36,8 @@ class Configuration(TypedDict, total=False):
     max_rounds: int | None
     reasoning_effort: str | None
     thinking_budget: int | None
+    compact_at: int | None
+    memory: bool | None
 
 
 class Choice(TypedDict):
@@ -205,10 +208,14 @@ def configure(
     replies: str | None = None,
     reasoning_effort: str | None = None,
     thinking_budget: int | None = None,
+    compact_at: int | None = None,
+    memory: bool | None = None,
 ) -> None:
     """Set the tools, the tool rounds per turn, the mode (MSG-09) and the reasoning, from the next response on.
 
-    `replies` says which messages the agent answers, from the next message on: all, mentions or auto.
+    `replies` says which messages the agent answers, from the next message on: all, mentions or auto. `compact_at`: at
+    which percentage of the context window earlier messages are summarised; 0 is never. `memory`: whether the agent gets
+    remembered notes.
 
     None keeps a value; an empty `reasoning_effort` and a `thinking_budget` of 0 leave the choice to the model.
     Raises ServiceError for a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the
@@ -218,13 +225,18 @@ def configure(
         raise Invalid(_("The mode must be one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
     if replies is not None and replies not in (*Session.Replies.values, AUTOMATIC):
         raise Invalid(_("The agent can reply to: %(choices)s.") % {"choices": ", ".join(Session.Replies.values)})
+    if compact_at and not LEAST_SHARE <= compact_at <= MOST_SHARE:
+        words = _("Choose a percentage from %(least)d to %(most)d, or 0 to turn it off.")
+        raise Invalid(words % {"least": LEAST_SHARE, "most": MOST_SHARE})
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
     values: dict[str, object] = {"agent": tx.session.agent}
     if replies is not None:
         values |= chosen_replies(session.pk, replies)
-    if tools is not None or max_rounds is not None:
-        values["config"] = presets.configured(tx.session, tools=tools, max_rounds=max_rounds)
+    chosen = {"compact_at": compact_at, "memory": memory}
+    kept = {name: value for name, value in chosen.items() if value is not None}
+    if tools is not None or max_rounds is not None or kept:
+        values["config"] = {**presets.configured(tx.session, tools=tools, max_rounds=max_rounds), **kept}
     if mode is not None:
         values["mode"] = mode
     change(tx, author, **values)

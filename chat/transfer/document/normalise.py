@@ -55,6 +55,8 @@ def _role(message: MessagePart) -> None:
     """Make reasoning and tool calls the assistant's: users and the system send texts only."""
     if message.type in _SAYS and message.role != MessageRole.ASSISTANT:
         message.role = MessageRole.ASSISTANT.value if message.role else ""
+    if (message.type, message.role) != (MessageType.TEXT, MessageRole.SYSTEM):
+        message.summarises = None
 
 
 def _placeless(message: MessagePart, now: datetime) -> MessagePart:

@@ -143,6 +143,7 @@ class MessagePart(Part):
     suggested_by_name: Name = ""
     end_reason: Annotated[str, among(["", *EndReason.values])] = ""
     stopped_by_name: Name = ""
+    summarises: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     attempt: Id = ""
     attempt_place: Count | None = None
     removed_at: Time | None = None

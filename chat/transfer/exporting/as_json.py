@@ -83,6 +83,7 @@ MESSAGE = (
     "suggested_by_name",
     "end_reason",
     "stopped_by_name",
+    "summarises",
     "attempt",
     "attempt_place",
     "removed_at",

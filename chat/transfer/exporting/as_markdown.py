@@ -10,6 +10,7 @@ from datetime import datetime, tzinfo
 from django.template.defaultfilters import filesizeformat
 from django.utils.html import escape
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from agents.messages import Source
 from agents.sources import cited, read_sources
@@ -62,6 +63,9 @@ def _speaker(row: ChatMessage) -> str:
         return _("Error")
     if row.role == MessageRole.USER:
         return row.sender or "User"
+    if row.summarises is not None:
+        words = ngettext("Summary of %(count)d message", "Summary of %(count)d messages", row.summarises)
+        return words % {"count": row.summarises}
     if row.role == MessageRole.SYSTEM:
         return _("System")
     return row.model or _("Assistant")

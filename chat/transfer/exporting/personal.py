@@ -29,6 +29,7 @@ from chat.models import (
     ChatMessage,
     Invitation,
     Membership,
+    MemoryNote,
     MessageRevision,
     SecurityEvent,
     Session,
@@ -55,6 +56,7 @@ ACCOUNT = (
 )
 TOKEN = ("name", "scope", "created_at", "last_used_at", "expires_at", "revoked_at")
 SUGGESTION = ("text", "status", "created_at", "decided_at")
+NOTE = ("text", "session_id", "created_at", "updated_at", "removed_at")
 INVITATION = ("session_id", "role", "uses", "max_uses", "created_at", "expires_at")
 
 
@@ -169,6 +171,7 @@ def _account(user: User) -> Json:
             for each in Share.objects.filter(session__owner=user).select_related("user").order_by("pk")
         ],
         "invitations": [_columns(each, INVITATION) for each in invitations],
+        "notes": [_columns(each, NOTE) for each in MemoryNote.objects.filter(user=user)],
     }
 
 

@@ -201,7 +201,7 @@ function connectForking() {
   });
 }
 
-const isText = (message) => message.matches(".user, .assistant");
+const isText = (message) => message.matches(".user, .assistant, .summary");
 const mayChange = (message) => canEdit && page.dataset.archived === "no" && isOver(message);
 const isExcluded = (message) => message.classList.contains("excluded");
 const FOR_ALL = ["copy", "source", "link", "fork", "history", "details"];
@@ -239,7 +239,7 @@ const GROUPS = [
       icon: "rotate-ccw",
       key: "r",
       keyIs: (message) => message === lastMessage(),
-      can: mayChange,
+      can: (message) => mayChange(message) && !message.matches(".summary"),
       run: (message, _anchor, how) => retry(message, how),
     },
     {

@@ -110,7 +110,10 @@ export class Inbox {
     context: include,
     session: setSession,
     status: setWork,
-    usage: ({ html }) => setPart("usage", html),
+    usage: ({ html, bar }) => {
+      setPart("usage", html);
+      setPart("context_bar", bar);
+    },
     cancelled: () => say(words.stopped),
     synced: (frame) => this.#synced(frame),
   };

@@ -172,7 +172,8 @@ export function remove(id) {
 /** Returns the message after another one, or before it. */
 export function nextMessage(element, way = "next") {
   let next = element[`${way}ElementSibling`];
-  while (next && !next.matches("article.message:not(.folded)")) next = next[`${way}ElementSibling`];
+  while (next && !(next.matches("article.message:not(.folded)") && next.checkVisibility()))
+    next = next[`${way}ElementSibling`];
   return next;
 }
 

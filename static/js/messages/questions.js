@@ -35,6 +35,10 @@ const ANSWERS = {
   action_selection: (_form, choice) => choice,
   feedback: (form) => Object.fromEntries(fieldsOf(form).map(valueOf)),
   form: (form) => Object.fromEntries([...fieldsOf(form).map(valueOf), ...setsOf(form).map(chosenOf)]),
+  memory: (form, choice) => {
+    if (choice !== "save") return { decision: "reject" };
+    return { decision: choice, note: textOf(form, "note"), scope: chosenIn(form)[0] };
+  },
   plan_review: (form, choice) => {
     if (choice === "edit") return { decision: choice, plan: textOf(form, "plan") };
     return choice === "reject" ? withComment(form, { decision: choice }) : { decision: choice };

@@ -9,6 +9,7 @@ import { notice } from "../ui/notice.js";
 import { close, openBox } from "../ui/popover.js";
 import { adopt, beyond, lacks, momentOf, unfold } from "./list.js";
 import { live } from "./session.js";
+import { unfoldSummary } from "./summary.js";
 
 // The loaded part of a long session: at first the newest page, later any part.
 
@@ -163,6 +164,7 @@ export async function take(place, go) {
   const found = () => document.getElementById(place.id);
   const step = () => {
     unfold(found());
+    unfoldSummary(found());
     if (found()) go(found());
   };
   leave();

@@ -13,6 +13,7 @@ import { adopt, renew } from "../messages/list.js";
 import * as notifications from "../messages/notifications.js";
 import * as scroll from "../messages/scroll.js";
 import { ask, canEdit, live, page } from "../messages/session.js";
+import * as summary from "../messages/summary.js";
 import * as toolbar from "../messages/toolbar.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
 import * as panel from "../panel/opener.js";
@@ -84,6 +85,10 @@ function connectQuestions() {
     event.preventDefault();
     if (await load()) form.requestSubmit(submitter);
   });
+  list.addEventListener("click", async ({ target }) => {
+    const button = target.closest("[data-question] [data-action]");
+    if (button && !module && (await load())) button.click();
+  });
   live.addEventListener("frame", ({ detail: { op, html } }) => {
     if (op === "message" && html.includes('class="question"')) load();
   });
@@ -118,7 +123,7 @@ function tellRole() {
 adopt([...at("messages").children]);
 tellRole();
 adopt([...at("queue").querySelectorAll(".queued[id]")]);
-connectAll(scroll, toolbar, attempts);
+connectAll(summary, scroll, toolbar, attempts);
 connectQuestions();
 shell.connect((title) => ask({ type: "rename", title }));
 rail.connect(() => live.state === "connected");

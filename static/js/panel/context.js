@@ -118,6 +118,9 @@ async function includeBefore(what) {
 
 /** `leave` closes the panel if it covers the messages. */
 export function connect(leave) {
+  on("use-notes", ({ dataset }) =>
+    insist(() => live.request({ type: "configure", memory: dataset.uses === "no" })).then(refresh),
+  );
   makeWay = leave;
   body.addEventListener("change", ({ target }) => target.dataset.include && turn(target));
   on("context-more", openMenuOf);

@@ -6,7 +6,7 @@ from chat.overrides.sqlite.columns import AddColumn
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chat", "0027_replies_auto")]
+    dependencies = [("chat", "0029_memory")]
 
     operations = [
         AddColumn("chatmessage", "origin", models.CharField(blank=True, db_default="", default="", max_length=200)),

@@ -1,0 +1,155 @@
+"""Wakeups between processes, over Redis lists.
+
+A request for work goes into a list from which one worker with free places takes it, and a stop into the list of the
+worker with the session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+import redis
+import redis.asyncio
+from django.conf import settings
+
+from chat.bus.wakeups import Wakeup, WakeupKind
+
+logger = logging.getLogger(__name__)
+
+# Seconds for which a list lives after its last wakeup, and how many wakeups it keeps. Rows are looked at sooner.
+KEPT_SECONDS = 30
+MOST_KEPT = 1000
+# Seconds for which Redis holds back an empty answer, after which it counts as frozen, and between two tries.
+BLOCK_SECONDS = 2
+SOCKET_TIMEOUT = 5.0
+RETRY_AFTER = 0.5
+# How many wakeups wait for a Redis that is down or slow. Beyond that the newest are dropped: workers poll.
+MOST_WAITING = 5000
+
+
+class RedisSender:
+    """Sends wakeups from one task. What collects during a round trip goes out in one pipeline."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._client = redis.asyncio.Redis.from_url(
+            settings.REDIS_URL, socket_timeout=SOCKET_TIMEOUT, socket_connect_timeout=SOCKET_TIMEOUT
+        )
+        self._waiting: list[Wakeup] = []
+        self._task: asyncio.Task[None] | None = None
+        self._down = False
+
+    def put(self, wakeup: Wakeup) -> None:
+        """Send a wakeup soon; from any thread. A loop that has just closed sends nothing."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._enqueue, wakeup)
+
+    async def close(self) -> None:
+        """Send what waits, then disconnect."""
+        await asyncio.sleep(0)  # `put` may have scheduled something just now
+        if (task := self._task) is not None:
+            await asyncio.wait([task], timeout=SOCKET_TIMEOUT)
+            task.cancel()
+        await self._client.aclose()
+
+    def _enqueue(self, wakeup: Wakeup) -> None:
+        if len(self._waiting) < MOST_WAITING:
+            self._waiting.append(wakeup)
+        if self._task is None:
+            self._task = self._loop.create_task(self._drain())
+
+    async def _drain(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                await self._push(batch)
+        finally:
+            self._task = None
+
+    async def _push(self, batch: Sequence[Wakeup]) -> None:
+        try:
+            async with self._client.pipeline(transaction=False) as pipeline:
+                for key, values in _by_list(batch).items():
+                    pipeline.rpush(key, *values)
+                    pipeline.ltrim(key, -MOST_KEPT, -1)
+                    pipeline.expire(key, KEPT_SECONDS)
+                await pipeline.execute()
+            self._down = False
+        except (redis.RedisError, OSError) as error:
+            if not self._down:
+                logger.warning("Redis cannot wake workers: they find work and stops by polling. %r", error)
+            self._down = True
+
+
+async def receive(worker_id: Callable[[], str], has_room: Callable[[], bool]) -> AsyncIterator[Wakeup]:
+    """Yield the wakeups for a worker, for ever: its own, and requests for work while it has room for more sessions.
+
+    Outages of Redis are waited out.
+    """
+    client = redis.asyncio.Redis.from_url(
+        settings.REDIS_URL, socket_timeout=SOCKET_TIMEOUT, socket_connect_timeout=SOCKET_TIMEOUT
+    )
+    try:
+        while True:
+            keys = [_worker_list(worker_id()), *([_work_list()] if has_room() else [])]
+            try:
+                found: Any = await client.blpop(keys, timeout=BLOCK_SECONDS)  # type: ignore[misc]  # its stub is for both clients
+            except (redis.RedisError, OSError):
+                await asyncio.sleep(RETRY_AFTER)  # the senders log it
+                continue
+            if found is not None and (wakeup := decode(found[1])) is not None:
+                yield wakeup
+    finally:
+        await client.aclose()
+
+
+def encode(wakeup: Wakeup) -> str:
+    return json.dumps({"kind": wakeup.kind.value, "session": wakeup.session_id, "turn": wakeup.turn_id})
+
+
+def decode(data: bytes) -> Wakeup | None:
+    """Read a wakeup, of another release as well: unknown fields are ignored, an unknown kind is None."""
+    try:
+        found = json.loads(data)
+        return Wakeup(WakeupKind(found["kind"]), str(found["session"]), str(found.get("turn", "")))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _by_list(batch: Sequence[Wakeup]) -> dict[str, list[str]]:
+    lists: dict[str, dict[str, None]] = {}
+    for wakeup in batch:
+        key = _work_list() if wakeup.kind is WakeupKind.WORK else _worker_list(wakeup.worker)
+        lists.setdefault(key, {})[encode(wakeup)] = None
+    return {key: list(values) for key, values in lists.items()}
+
+
+def _work_list() -> str:
+    return f"{settings.REDIS_PREFIX}:work"
+
+
+def _worker_list(worker_id: str) -> str:
+    return f"{settings.REDIS_PREFIX}:worker:{worker_id}"
+
+
+def send_without_loop(wakeup: Wakeup) -> None:
+    """Send from a process without a running loop, such as a command."""
+    try:
+        with _blocking_client().pipeline(transaction=False) as pipeline:
+            for key, values in _by_list([wakeup]).items():
+                pipeline.rpush(key, *values)
+                pipeline.expire(key, KEPT_SECONDS)
+            pipeline.execute()
+    except (redis.RedisError, OSError) as error:
+        logger.warning("Redis cannot wake a worker: it finds the session by polling. %r", error)
+
+
+@lru_cache(maxsize=1)
+def _blocking_client() -> redis.Redis:
+    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1.0, socket_connect_timeout=1.0)

@@ -1,0 +1,53 @@
+"""`manage.py runagents`: a worker process, which runs agents and serves no pages."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from chat.management.startup import check_configuration, prepare_database
+from chat.runner import runtime
+from config.descriptors import raise_descriptor_limit
+from config.warm_up import warm_up
+
+# Runs that cannot be released in time are taken over by other workers, as after a crash.
+STOP_SECONDS = 5.0
+
+
+class Command(BaseCommand):
+    help = "Run the agents of sessions, beside web processes that are started with RUNNER=none."
+    requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so; handle() reports what they find
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        raise_descriptor_limit()
+        check_configuration(self.stderr.write)
+        prepare_database(self._report)
+        with suppress(KeyboardInterrupt):
+            asyncio.run(self._run())
+
+    def _report(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+    async def _run(self) -> None:
+        """Run until SIGTERM or SIGINT, then drain. A second signal ends the wait."""
+        loop, stops = asyncio.get_running_loop(), asyncio.Queue[None]()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stops.put_nowait, None)
+        await runtime.start(serves=False, runs=True)
+        settling = loop.run_in_executor(None, warm_up)
+        self._report(f"Worker {runtime.worker_id()} is ready")
+        await stops.get()
+        await settling
+        draining = loop.create_task(runtime.drain())
+        again = loop.create_task(stops.get())
+        await asyncio.wait([draining, again], return_when=asyncio.FIRST_COMPLETED)
+        for task in (draining, again):
+            task.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await runtime.stop()

@@ -1,0 +1,32 @@
+"""What each process checks and prepares before it works: the configuration, the data folder and the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.core import checks
+from django.db import DatabaseError
+
+from chat.management.updating import BackupError, update_database
+from chat.schema import WrongSchemaError
+from config.data_folder import protect_data
+
+
+def check_configuration(report: Callable[[str], object]) -> None:
+    """Report what the system checks find, a line each. Raises SystemExit if something is serious."""
+    found = [message for message in checks.run_checks() if not message.is_silenced()]
+    for message in found:
+        report(f"{message.msg} {message.hint or ''}".strip())
+    if any(message.is_serious() for message in found):
+        raise SystemExit(1)
+
+
+def prepare_database(report: Callable[[str], None]) -> None:
+    """Protect the data folder and migrate the database. Raises SystemExit with what an operator can do."""
+    protect_data()
+    try:
+        update_database(report)
+    except (WrongSchemaError, BackupError) as error:
+        raise SystemExit(f"Parley cannot start: {error}") from error
+    except DatabaseError as error:
+        raise SystemExit(f"Parley cannot use its database: {str(error).strip()}") from error

@@ -1,0 +1,132 @@
+"""What a summary of a conversation stands for, and the text from which a model writes it. Pure (CTX-07)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from agents.messages import File, Message, Part, Text, Thinking, ToolCall, ToolResult
+from agents.safe_text import cut
+from chat.models import TURN_MARKERS, ChatMessage, MessageRole, MessageType
+from chat.projections.context import SourcedMessage, is_summary, prompt_row, speaker, speaks, with_sources
+from chat.projections.estimate import of_part, of_text
+
+# So many of the last turns stay as they are, if they fit this share of the context window.
+MOST_KEPT = 2
+KEPT_SHARE = 0.25
+# The window of a model whose own is not known, in tokens.
+UNKNOWN_WINDOW = 32_000
+# The share of the window that one request for a summary may fill with the conversation.
+PIECE_SHARE = 0.5
+# Characters of one tool result, of the arguments of a call, and of one text. What is longer is shortened in the middle.
+LONGEST_RESULT = 3_000
+LONGEST_ARGUMENTS = 1_000
+LONGEST_TEXT = 24_000
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The rows that a summary is to stand for. It follows the row `after`; `messages` counts what it sums up.
+
+    `kept` are the rows behind it, in order.
+    """
+
+    rows: Sequence[ChatMessage]
+    after: ChatMessage
+    messages: int
+    kept: Sequence[ChatMessage]
+
+
+def plan(rows: Sequence[ChatMessage], window: int | None) -> Compaction | None:
+    """Decide what to summarise of a conversation's live rows, from its last summary on, in order: whole turns only.
+
+    The last turns are kept if they fit, and the last one in any case if the model has not answered it. None: there is
+    nothing to summarise.
+    """
+    own = prompt_row(rows)
+    starts = [place for place in range(1, len(rows)) if _begins_turn(rows, place)]
+    ends = starts[-MOST_KEPT:] if _is_unanswered(rows) else [*starts[-MOST_KEPT:], len(rows)]
+    room = (window or UNKNOWN_WINDOW) * KEPT_SHARE
+    for place in ends:
+        older, kept = rows[:place], rows[place:]
+        is_new = any(speaks(row) and not is_summary(row) and row is not own for row in older)
+        if is_new and (place == ends[-1] or _tokens(kept) <= room):
+            return Compaction(older, older[-1], _count(older, own), kept)
+    return None
+
+
+def pieces(rows: Sequence[ChatMessage], window: int | None) -> list[str]:
+    """Write the conversation of these rows down, in pieces that fit a request for a summary. Never splits a message."""
+    room = (window or UNKNOWN_WINDOW) * PIECE_SHARE
+    found, piece, size = list[str](), list[str](), 0.0
+    for text in _lines(rows):
+        tokens = of_text(text)
+        if piece and size + tokens > room:
+            found.append("\n\n".join(piece))
+            piece, size = [], 0.0
+        piece.append(text)
+        size += tokens
+    return [*found, "\n\n".join(piece)] if piece else found
+
+
+def _is_unanswered(rows: Sequence[ChatMessage]) -> bool:
+    """Whether the last turn has no answer: the model failed, or was stopped before the first word."""
+    last = next((row for row in reversed(rows) if row.type not in TURN_MARKERS), None)
+    if last is None or last.summarises is not None:
+        return False
+    return last.type == MessageType.ERROR or speaker(last) == MessageRole.USER
+
+
+def _begins_turn(rows: Sequence[ChatMessage], place: int) -> bool:
+    """Whether a turn begins here; rows without turns, which were written by hand, begin one with a user's text."""
+    row, before = rows[place], rows[place - 1]
+    if row.turn_id or before.turn_id:
+        return row.turn_id != before.turn_id
+    return row.type == MessageType.TEXT and speaker(row) == MessageRole.USER
+
+
+def _tokens(rows: Sequence[ChatMessage]) -> float:
+    return sum(of_part(part) for each in with_sources(rows) for part in each.message.parts)
+
+
+def _count(rows: Sequence[ChatMessage], own: ChatMessage | None) -> int:
+    """Count the messages that a summary stands for, with those of an earlier summary among them."""
+    shown = [row for row in rows if row.type not in TURN_MARKERS and row is not own]
+    return sum(row.summarises if row.summarises is not None and is_summary(row) else 1 for row in shown)
+
+
+def _lines(rows: Sequence[ChatMessage]) -> Iterator[str]:
+    names = {
+        part.id: part.name for each in with_sources(rows) for part in each.message.parts if isinstance(part, ToolCall)
+    }
+    for each in with_sources(rows):
+        said = [text for part in each.message.parts if (text := _written(part, names))]
+        if said:
+            yield "\n".join([f"## {_heading(each)}", *said])
+
+
+def _heading(each: SourcedMessage) -> str:
+    message: Message = each.message
+    if each.sources[0].summarises is not None:
+        return "Earlier summary"
+    if message.tool_results:
+        return "Tool results"
+    if message.role == "user":
+        return f"User ({each.sources[0].sender})" if each.sources[0].sender else "User"
+    return {"assistant": "Assistant", "system": "Note"}[message.role]
+
+
+def _written(part: Part, names: Mapping[str, str]) -> str:
+    match part:
+        case Text(text):
+            return cut(text, LONGEST_TEXT)
+        case ToolCall(_, name, arguments):
+            return f"[calls {name} with {cut(json.dumps(arguments, ensure_ascii=False), LONGEST_ARGUMENTS)}]"
+        case ToolResult(call_id, content, is_error):
+            kind = "error" if is_error else "result"
+            return f"[{kind} of {names.get(call_id, 'a tool')}]\n{cut(content, LONGEST_RESULT)}"
+        case File(name=name):
+            return f"[file {name}]"
+        case Thinking():
+            return ""

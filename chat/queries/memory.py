@@ -1,0 +1,58 @@
+"""The notes that agents get, and who sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db.models import Exists, Q
+
+from chat.models import MemoryNote, Session, Share
+
+# The key of `Session.config` by which a session gets no notes.
+SWITCH = "memory"
+HEADING = (
+    "What people have asked to remember from earlier conversations. Use it where it helps; newer words of the "
+    "conversation are more important."
+)
+HEADINGS = {True: "About the person you talk to:", False: "About the team:"}
+
+
+def uses_notes(session: Session) -> bool:
+    """Return whether the session's agent gets notes; it does unless people have switched it off."""
+    return session.config_values.get(SWITCH) is not False
+
+
+def notes_in(session: Session) -> list[MemoryNote]:
+    """Return the notes that the session's agent gets, in a stable order: those of the owner before the workspace's.
+
+    Notes of a person are for sessions that no one else can read: what the agent says, and the page that shows what it
+    gets, would tell others.
+    """
+    if not uses_notes(session):
+        return []
+    is_shared = Exists(Share.objects.filter(session=session.pk))
+    whose = Q(workspace=session.workspace_id, accepted=True) | Q(~is_shared, user=session.owner_id)
+    found = MemoryNote.objects.filter(whose, removed_at__isnull=True).order_by("pk")
+    return sorted(found, key=lambda note: note.user_id is None)
+
+
+def as_instructions(notes: Iterable[MemoryNote]) -> str:
+    """Return notes as a part of the system prompt; "" without notes."""
+    parts = list[str]()
+    for is_personal, heading in HEADINGS.items():
+        lines = [f"- {' '.join(note.text.split())}" for note in notes if (note.user_id is not None) == is_personal]
+        parts += ["\n".join([heading, *lines])] if lines else []
+    return "\n\n".join([HEADING, *parts]) if parts else ""
+
+
+def with_notes(prompt: str, notes: Iterable[MemoryNote]) -> str:
+    """Return a system prompt with notes behind it, so that what is before them stays the same for caches."""
+    return "\n\n".join(part for part in (prompt, as_instructions(list(notes))) if part)
+
+
+def kept_and_removed(**whose: object) -> tuple[list[MemoryNote], list[MemoryNote]]:
+    """Return the notes of a user or a workspace, and those of them that can be restored, the newest first."""
+    notes = list(MemoryNote.objects.filter(**whose).select_related("made_by", "session"))
+    removed = [note for note in notes if note.removed_at is not None]
+    kept = [note for note in notes if note.removed_at is None]
+    return kept, sorted(removed, key=lambda note: (note.removed_at, note.pk), reverse=True)

@@ -1,0 +1,102 @@
+"""Keep notes for agents: of a person, and of a workspace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from agents.questions import LONGEST_NOTE
+from chat.access import Permission, may
+from chat.errors import Forbidden, Invalid, ServiceError
+from chat.models import MemoryNote, Session, User, Workspace
+from chat.services.messages.validation import validate_characters
+
+# The most notes of a person, and of a workspace: all of them are in each request.
+MOST_NOTES = 50
+# The most removed notes that can be restored.
+MOST_REMOVED = 20
+
+
+@transaction.atomic
+def keep_mine(*, user: User, text: str, session: Session | None = None) -> MemoryNote:
+    """Add a note of a user. Raises Invalid for an empty or long text, or too many notes."""
+    User.objects.select_for_update().get(pk=user.pk)
+    _require_room(user=user)
+    return MemoryNote.objects.create(user=user, text=_checked(text), session=session, made_by=user)
+
+
+@transaction.atomic
+def keep_ours(*, author: User, workspace_id: int, text: str, session: Session | None = None) -> MemoryNote:
+    """Add a note of a workspace; from members who do not manage its notes it is a proposal.
+
+    Raises Forbidden for others, and Invalid as `keep_mine` does.
+    """
+    if not may(author, Permission.SEE_MEMBERS, workspace_id):
+        raise Forbidden(_("Only members of the workspace can add notes for all of it."))
+    Workspace.objects.select_for_update().get(pk=workspace_id)
+    _require_room(workspace=workspace_id)
+    accepted = may(author, Permission.MANAGE_NOTES, workspace_id)
+    return MemoryNote.objects.create(
+        workspace_id=workspace_id, text=_checked(text), session=session, made_by=author, accepted=accepted
+    )
+
+
+@transaction.atomic
+def change_mine(*, user: User, note_id: int, act: str, text: str = "") -> None:
+    """Edit, remove or restore a note of a user's own, as `act` says."""
+    note = MemoryNote.objects.select_for_update().filter(pk=note_id, user=user).first()
+    _apply(note, act, text, user=user)
+
+
+@transaction.atomic
+def change_ours(*, author: User, workspace_id: int, note_id: int, act: str, text: str = "") -> None:
+    """Accept, edit, remove or restore a note of a workspace. Members may withdraw proposals of their own.
+
+    Raises Forbidden for others.
+    """
+    note = MemoryNote.objects.select_for_update().filter(pk=note_id, workspace=workspace_id).first()
+    is_own_proposal = note is not None and not note.accepted and note.made_by_id == author.pk
+    is_in = may(author, Permission.SEE_MEMBERS, workspace_id)
+    may_withdraw = is_in and is_own_proposal and act == "remove"
+    if not may(author, Permission.MANAGE_NOTES, workspace_id) and not may_withdraw:
+        raise Forbidden(_("Only owners and admins of the workspace can do that."))
+    _apply(note, act, text, workspace=workspace_id)
+
+
+def _apply(note: MemoryNote | None, act: str, text: str, **whose: Any) -> None:
+    if note is None:
+        raise ServiceError("no_such_note", _("This note no longer exists."))
+    match act:
+        case "edit":
+            note.text = _checked(text)
+        case "accept":
+            note.accepted = True
+        case "remove":
+            note.removed_at = note.removed_at or timezone.now()
+        case "restore":
+            if note.removed_at is not None:
+                _require_room(**whose)
+            note.removed_at = None
+        case _:
+            raise Invalid(_("Choose what to do with the note."))
+    note.save()
+    if act == "remove":
+        removed = MemoryNote.objects.filter(removed_at__isnull=False, **whose).order_by("-removed_at")
+        MemoryNote.objects.filter(pk__in=list(removed.values_list("pk", flat=True)[MOST_REMOVED:])).delete()
+
+
+def _checked(text: str) -> str:
+    text = validate_characters(" ".join(text.split()))
+    if not text:
+        raise Invalid(_("Write the note."))
+    if len(text) > LONGEST_NOTE:
+        raise Invalid(_("A note can have up to %(count)d characters.") % {"count": LONGEST_NOTE})
+    return text
+
+
+def _require_room(**whose: Any) -> None:
+    if MemoryNote.objects.filter(removed_at__isnull=True, **whose).count() >= MOST_NOTES:
+        raise Invalid(_("There are %(count)d notes already. Remove one first.") % {"count": MOST_NOTES})

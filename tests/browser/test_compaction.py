@@ -1,0 +1,86 @@
+"""CTX-07: earlier messages are summarised, folded away, and brought back, for everyone in the session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from tests.browser.conftest import CONFIG
+from tests.browser.person import Person
+from tests.browser.test_chat import invited, reply
+from tests.support.server import Server
+from tests.support.shared_server import SharedServers
+from tests.wire import openai
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
+
+pytestmark = pytest.mark.both_browsers
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def server(servers: SharedServers) -> AsyncIterator[Server]:
+    """A server whose agent has no tools: their descriptions would fill most of the model's small window."""
+    async with servers.use(CONFIG + "tools = []\n") as server:
+        yield server
+
+
+def filling(text: str, read: int) -> Reply:
+    """Answer, and report that so many tokens were read. The model's window is 1,000."""
+    return Reply(openai.sse(openai.role(), *openai.text(text), openai.finish(), openai.usage(prompt=read)))
+
+
+async def test_two_people_see_a_compaction_and_undo_it(ana: Person, model: WireServer, browser: Browser) -> None:
+    """From 80 % on the page offers it; the summary stands for the older messages, which stay one click away."""
+    bo = await invited(ana, browser, "Bo")
+    offer = bo.page.get_by_text("The conversation fills 85%")
+    model.script(filling("Four legs.", 200))
+    await ana.say("How many legs has a cat?")
+    await expect(bo.answers).to_have_count(1)
+    await ana.sees_state("idle")
+    await expect(ana.page.locator(".context-bar")).to_be_hidden()
+    model.script(filling("Six legs.", 850))
+    await ana.say("And a beetle?")
+    await expect(offer).to_be_visible()
+    model.script(filling("Eight legs.", 870))
+    await ana.say("And a spider?")
+    await expect(ana.answers).to_have_count(3)
+    await ana.sees_state("idle")
+
+    model.script(reply("They counted **legs**."))
+    await bo.page.get_by_role("button", name="Compact", exact=True).click()
+    for person in (ana, bo):
+        summary = person.page.get_by_role("article", name="Summary")
+        await expect(summary).to_contain_text("They counted legs.")
+        await expect(summary).to_contain_text("2 messages summarized")
+        await expect(person.answers.filter(has_text="Four legs.")).to_be_hidden()
+        await expect(person.answers.filter(has_text="Eight legs.")).to_be_visible()
+        await expect(person.page.locator(".context-bar")).to_be_hidden()
+    before = await bo.transcript()
+    await bo.page.reload()
+    await expect(bo.answers.filter(has_text="Four legs.")).to_be_hidden()
+    assert await bo.transcript() == before
+
+    await ana.page.get_by_role("button", name="Show messages").click()
+    await expect(ana.answers.filter(has_text="Four legs.")).to_be_visible()
+    await ana.page.get_by_role("button", name="Hide messages").click()
+    await expect(ana.answers.filter(has_text="Four legs.")).to_be_hidden()
+    await ana.page.get_by_role("article", name="Summary").get_by_role("button", name="Undo").click()
+    for person in (ana, bo):
+        await expect(person.page.get_by_role("article", name="Summary")).to_have_count(0)
+        await expect(person.answers.filter(has_text="Four legs.")).to_be_visible()
+    ana.complain()
+    bo.complain()
+
+
+async def test_slash_compact_says_when_there_is_nothing(ana: Person, model: WireServer) -> None:
+    """Nothing to summarise is a sentence, and the composer keeps working."""
+    await ana.composer.press_sequentially("/compact")
+    await ana.composer.press("Enter")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("no earlier messages")
+    model.script(reply("Hello."))
+    await ana.say("Hi")
+    await expect(ana.answers).to_have_count(1)
+    await ana.sees_state("idle")

@@ -1,0 +1,51 @@
+"""CTX-08: an agent proposes a note, a person decides, and finds it in the settings and in the context."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from urllib.parse import urljoin
+
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from tests.browser.conftest import CONFIG
+from tests.browser.person import Person
+from tests.browser.test_chat import invited, reply
+from tests.browser.test_questions import asking
+from tests.support.server import Server
+from tests.support.shared_server import SharedServers
+from tests.wire.server import WireServer
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def server(servers: SharedServers) -> AsyncIterator[Server]:
+    """A server whose agent may propose notes."""
+    async with servers.use(CONFIG + '\ntools = ["remember"]\n') as server:
+        yield server
+
+
+async def test_two_people_see_a_proposal_and_one_keeps_it(ana: Person, model: WireServer, browser: Browser) -> None:
+    """The card is edited and accepted by one person and read-only for both; the note can be edited and removed."""
+    bo = await invited(ana, browser, "Bo")
+    model.script(asking(("remember", {"note": "Ana likes tables.", "scope": "me"})), reply("Noted."))
+    await ana.say("I like tables")
+    await expect(bo.page.get_by_role("heading", name="Remember this")).to_be_visible()
+    await ana.page.get_by_label("Note", exact=True).fill("Ana loves tables.")
+    await ana.page.get_by_role("button", name="Remember", exact=True).click()
+    for person in (ana, bo):
+        await expect(person.answers).to_contain_text(["Noted."])
+        await expect(person.page.get_by_role("group", name="Remember this")).to_contain_text("Ana loves tables.")
+        await expect(person.page.get_by_role("button", name="Remember", exact=True)).to_have_count(0)
+    await ana.page.goto(urljoin(ana.page.url, "/settings"))
+    memory = ana.page.get_by_role("region", name="Memory")
+    await expect(memory.get_by_role("textbox", name="Note", exact=True)).to_have_value("Ana loves tables.")
+    await memory.get_by_role("textbox", name="Note", exact=True).fill("Ana loves lists.")
+    await memory.get_by_role("button", name="Save").click()
+    await expect(memory.get_by_role("textbox", name="Note", exact=True)).to_have_value("Ana loves lists.")
+    await memory.get_by_role("button", name="Remove").click()
+    await expect(memory).to_contain_text("No notes yet.")
+    await memory.get_by_text("Removed notes").click()
+    await memory.get_by_role("button", name="Restore").click()
+    await expect(memory.get_by_role("textbox", name="Note", exact=True)).to_have_value("Ana loves lists.")
+    ana.complain()
+    bo.complain()

@@ -1,0 +1,217 @@
+"""Earlier messages are summarised, and the summary stands for them (CTX-07)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from agents.errors import ContextTooLong
+from agents.events import Usage
+from agents.messages import Text
+from agents.providers.base import Request
+from agents.providers.scripted import Gate, Reply
+from chat.errors import Busy, ServiceError
+from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRun, User
+from chat.projections.context import SUMMARY_LABEL, context
+from chat.queries.model_requests import past_request
+from chat.runner.compactor import INSTRUCTIONS
+from chat.services.messages import editing
+from chat.services.runs import compaction
+from chat.services.sessions import lifecycle
+from tests.support.rest import check_rest
+from tests.support.testing_node import TestNode
+from tests.support.workbench import Workbench, work
+
+pytestmark = pytest.mark.both_databases
+
+
+def answers(request: Request) -> Reply:
+    """Answer, or summarise."""
+    if request.system == INSTRUCTIONS:
+        return ["They counted."]
+    read = sum(len(message.text) for message in request.messages) // 4
+    return [f"Re: {request.messages[-1].text}", Usage(read, 5)]
+
+
+async def talk(node: TestNode, session: Session, author: User, *texts: str) -> None:
+    for text in texts:
+        await node.send(session, author, text)
+        await node.idle(session)
+
+
+async def summary_of(node: TestNode, session: Session) -> ChatMessage:
+    summaries = ChatMessage.objects.in_conversation(session.pk).filter(summarises__isnull=False)
+    found: ChatMessage = await node.do(summaries.get)
+    return found
+
+
+async def test_summary_stands_for_the_older_turns(node: TestNode, ana: User) -> None:
+    """CTX-07: the last turns stay, what is before them is one message for the model, and all rows are kept."""
+    provider = node.script(answers)
+    session = await node.session(ana)
+    await talk(node, session, ana, "One " * 200, "Two", "Three")
+    before = [row.pk for row in await node.rows(session)]
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    asked = provider.requests[-1]
+    assert "One" in asked.messages[0].text
+    assert "Three" not in asked.messages[0].text
+    summary = await summary_of(node, session)
+    assert (summary.text, summary.summarises, summary.user_id) == ("They counted.", 2, ana.pk)
+    rows = await node.rows(session)
+    assert [row.pk for row in rows if row.turn_id != summary.turn_id] == before
+    await node.do(session.refresh_from_db)
+    assert session.context_used is not None
+    assert session.context_used < 300
+    await talk(node, session, ana, "Four")
+    sent = provider.requests[-1].messages
+    assert sent[0].parts[0] == Text(f"{SUMMARY_LABEL}\n\nThey counted.", foreign=True)
+    assert [message.text for message in sent[1:]] == ["Two", "Re: Two", "Three", "Re: Three", "Four"]
+    await node.do(check_rest, session)
+
+
+async def test_undo_brings_the_messages_back(node: TestNode, ana: User) -> None:
+    """CTX-07: without the summary the model is sent the messages again, and each request is recorded as it was."""
+    provider = node.script(answers)
+    session = await node.session(ana)
+    await talk(node, session, ana, "One " * 200, "Two", "Three")
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    await talk(node, session, ana, "Four")
+    summary = await summary_of(node, session)
+    await node.do(editing.remove, session=session, author=ana, message_id=summary.pk)
+    await node.do(session.refresh_from_db)
+    assert session.context_used is not None
+    assert session.context_used > 400
+    await talk(node, session, ana, "Five")
+    await node.do(editing.restore, session=session, author=ana, message_id=summary.pk)
+    await talk(node, session, ana, "Six")
+    asked = [request.messages for request in provider.requests if request.system != INSTRUCTIONS]
+    assert [len(messages) for messages in asked] == [1, 3, 5, 6, 9, 10]
+    made = await node.do(lambda: list(ModelRequest.objects.filter(session=session).order_by("revision")))
+    for request, messages in zip(made, asked, strict=True):
+        past = await node.do(past_request, session, request.response_id)
+        assert past is not None
+        assert [message.text for message in context(past.rows)] == [message.text for message in messages]
+
+
+async def test_second_summary_sums_up_the_first(node: TestNode, ana: User) -> None:
+    """CTX-07: a compaction after another one reads the summary and what followed."""
+    provider = node.script(answers)
+    session = await node.session(ana)
+    await talk(node, session, ana, "One", "Two", "Three")
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    await talk(node, session, ana, "Four", "Five")
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    asked = provider.requests[-1].messages[0].text
+    assert "They counted." in asked
+    assert "Two" in asked
+    assert "Re: One" not in asked
+    summaries = ChatMessage.objects.in_conversation(session.pk).filter(summarises__isnull=False).order_by("sequence")
+    assert await node.do(lambda: list(summaries.values_list("summarises", flat=True))) == [2, 6]
+
+
+async def test_stop_and_errors_leave_everything_as_it_was(node: TestNode, ana: User) -> None:
+    """CTX-07, RUN-07: a compaction that is stopped, or fails, writes nothing; queued messages are answered after it."""
+    gate = Gate()
+    script: Iterator[Reply] = iter([["Re: One"], [gate, "Never"], [ContextTooLong("Too long.")], ["Re: Two"]])
+    node.script(lambda _request: next(script))
+    session = await node.session(ana)
+    await talk(node, session, ana, "One")
+    before = await node.shown(session)
+    await node.do(compaction.compact, session=session, author=ana)
+    await gate.reached()
+    with pytest.raises(Busy):
+        await node.do(compaction.compact, session=session, author=ana)
+    assert await node.cancel(session, ana)
+    await node.idle(session)
+    assert await node.shown(session) == before
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    assert await node.shown(session) == before
+    await talk(node, session, ana, "Two")
+    assert [text for kind, _, text in await node.shown(session) if kind == "text"] == [
+        "One",
+        "Re: One",
+        "Two",
+        "Re: Two",
+    ]
+    assert not await node.do(MessageRevision.objects.filter(message__session=session).exists)
+
+
+async def test_messages_wait_for_a_compaction(node: TestNode, ana: User, bo: User) -> None:
+    """CTX-07, RUN-06: what is sent in the meantime is queued, and answered when the summary is there."""
+    gate = Gate()
+    script: Iterator[Reply] = iter([["Re: One"], ["Re: Two"], [gate, "They counted."], ["Re: Three"]])
+    provider = node.script(lambda _request: next(script))
+    session = await node.session(ana)
+    await talk(node, session, ana, "One", "Two")
+    await node.do(compaction.compact, session=session, author=ana)
+    await gate.reached()
+    assert (await node.send(session, ana, "Three")).queued
+    gate.open()
+    await node.until(lambda: ChatMessage.objects.filter(session=session, text="Re: Three", status="complete").exists())
+    await node.idle(session)
+    assert [message.text for message in provider.requests[-1].messages][1:] == ["Two", "Re: Two", "Three"]
+    await node.do(check_rest, session)
+
+
+async def test_changed_messages_are_not_summarised_as_they_were(node: TestNode, ana: User) -> None:
+    """CTX-07: an edit while the model reads leaves the messages in the context."""
+    gate = Gate()
+    script: Iterator[Reply] = iter([["Re: One"], ["Re: Two"], ["Re: Three"], [gate, "They counted."]])
+    node.script(lambda _request: next(script))
+    session = await node.session(ana)
+    await talk(node, session, ana, "One", "Two", "Three")
+    await node.do(compaction.compact, session=session, author=ana)
+    await gate.reached()
+    first = (await node.rows(session))[1]
+    await node.do(editing.edit, session=session, author=ana, message_id=first.pk, text="Uno")
+    gate.open()
+    await node.idle(session)
+    summaries = ChatMessage.objects.filter(session=session, summarises__isnull=False)
+    assert not await node.do(summaries.exists)
+
+
+async def test_calls_and_results_stay_together(node: TestNode, ana: User) -> None:
+    """CTX-03, CTX-07: a turn with tools is summarised as a whole, or kept as a whole."""
+    bench = Workbench()
+    script: Iterator[Reply] = iter(
+        [["Looking.", *work(1, 2)], ["Done."], ["Re: Two"], ["Re: Three"], ["They worked."], ["Re: Four"]]
+    )
+    provider = node.script(lambda _request: next(script), tools=[bench.tool])
+    session = await node.session(ana)
+    bench.let_go(1, 2)
+    await talk(node, session, ana, "One", "Two", "Three")
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    assert "did 2" in provider.requests[-1].messages[0].text
+    await talk(node, session, ana, "Four")
+    assert not any(message.tool_calls or message.tool_results for message in provider.requests[-1].messages)
+
+
+async def test_session_compacts_itself(node: TestNode, ana: User) -> None:
+    """CTX-07: where it is switched on, a turn that fills the context beyond the threshold is followed by a summary."""
+    node.script(answers)
+    session = await node.session(ana)
+    await node.do(lifecycle.configure, session=session, author=ana, compact_at=30)
+    await talk(node, session, ana, "One " * 290, "Two")
+    summary = await summary_of(node, session)
+    assert (summary.summarises, summary.user_id) == (2, None)
+    with pytest.raises(ServiceError, match="percentage"):
+        await node.do(lifecycle.configure, session=session, author=ana, compact_at=20)
+
+
+async def test_there_must_be_something_to_summarise(node: TestNode, ana: User) -> None:
+    """CTX-07: an empty session, and a question without an answer, are refused with a reason."""
+    node.script([[ContextTooLong("Too long.")]])
+    session = await node.session(ana)
+    with pytest.raises(ServiceError, match="no earlier messages"):
+        await node.do(compaction.compact, session=session, author=ana)
+    await talk(node, session, ana, "One")
+    with pytest.raises(ServiceError, match="no earlier messages"):
+        await node.do(compaction.compact, session=session, author=ana)
+    assert not (await node.do(SessionRun.objects.get, pk=session.pk)).compacting

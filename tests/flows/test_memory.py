@@ -1,0 +1,114 @@
+"""What people accept is remembered across sessions, and told to the agents of those who may know it (CTX-08)."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.messages import Json, ToolCall
+from agents.providers.base import Request
+from agents.providers.scripted import Reply
+from agents.toolbox.widgets import remember
+from chat.errors import Forbidden, Invalid, ServiceError
+from chat.models import ChatMessage, Membership, MemoryNote, MessageStatus, Session, User
+from chat.queries.memory import notes_in
+from chat.services.people import memory
+from chat.services.runs import answering
+from chat.services.sessions import lifecycle
+from tests.support.testing_node import TestNode, let_in, person
+
+pytestmark = pytest.mark.both_databases
+NOTE = ToolCall("c1", "remember", {"note": "Ana likes tables.", "scope": "me"})
+
+
+def proposes(request: Request) -> Reply:
+    """Propose a note, and then say what people decided."""
+    return ["Noted."] if request.messages[-1].tool_results else [NOTE]
+
+
+async def proposed(node: TestNode, author: User) -> tuple[Session, str]:
+    """Begin a session in which a note waits for a decision."""
+    session = await node.session(author)
+    await node.send(session, author, "I like tables")
+    waiting = ChatMessage.objects.filter(session=session, status=MessageStatus.WAITING)
+    await node.until(waiting.exists)
+    return session, (await node.do(waiting.get)).pk
+
+
+async def decide(node: TestNode, session: Session, author: User, message_id: str, **value: object) -> None:
+    await node.do(answering.answer, session=session, author=author, message_id=message_id, value=value)
+    await node.idle(session)
+
+
+async def system_of_next(node: TestNode, author: User, session: Session | None = None) -> str:
+    """Return the system prompt of the next request, in a new session if none is named."""
+    session = session or await node.session(author)
+    provider = node.script([["Yes."]])
+    await node.send(session, author, "Hi")
+    await node.idle(session)
+    return provider.requests[-1].system
+
+
+async def test_accepted_note_is_in_later_sessions(node: TestNode, ana: User, bo: User) -> None:
+    """CTX-08: a person edits and accepts a proposal; only their own private sessions have it."""
+    provider = node.script(proposes, tools=[remember])
+    session, message_id = await proposed(node, ana)
+    await decide(node, session, ana, message_id, decision="save", note="Ana loves  tables.", scope="me")
+    assert "loves tables" in provider.requests[-1].messages[-1].tool_results[0].content
+    note: MemoryNote = await node.do(MemoryNote.objects.get)
+    assert (note.text, note.user_id, note.session_id) == ("Ana loves tables.", ana.pk, session.pk)
+    assert (await system_of_next(node, ana)).endswith("About the person you talk to:\n- Ana loves tables.")
+    assert "tables" not in await system_of_next(node, bo)
+    shared = await node.session(ana)
+    await node.do(let_in, shared, bo, "viewer")
+    assert "tables" not in await system_of_next(node, ana, shared)
+    off = await node.session(ana)
+    await node.do(lifecycle.configure, session=off, author=ana, memory=False)
+    assert "tables" not in await system_of_next(node, ana, off)
+
+
+async def test_rejected_note_is_not_kept(node: TestNode, ana: User) -> None:
+    """CTX-08: the agent learns that the note was rejected."""
+    provider = node.script(proposes, tools=[remember])
+    session, message_id = await proposed(node, ana)
+    with pytest.raises(Invalid):
+        await decide(node, session, ana, message_id, decision="save", note="x" * 501)
+    await decide(node, session, ana, message_id, decision="reject")
+    assert provider.requests[-1].messages[-1].tool_results[0].content == '{"decision": "reject"}'
+    assert not await node.do(MemoryNote.objects.exists)
+
+
+async def test_member_proposes_and_admin_accepts_notes_of_the_workspace(node: TestNode, ana: User, bo: User) -> None:
+    """CTX-08: a member's note for the workspace is used when an owner or admin has accepted it."""
+    workspace = (await node.session(ana)).workspace_id
+    await node.do(Membership.objects.filter(user=ana, workspace=workspace).update, role="admin")
+    await node.do(Membership.objects.update_or_create, user=bo, workspace_id=workspace, defaults={"role": "member"})
+    note = await node.do(memory.keep_ours, author=bo, workspace_id=workspace, text="We use metric units.")
+    assert not note.accepted
+    assert "metric" not in await system_of_next(node, ana)
+    change: Json = {"workspace_id": workspace, "note_id": note.pk}
+    with pytest.raises(Forbidden):
+        await node.do(memory.change_ours, author=bo, act="accept", **change)
+    await node.do(memory.change_ours, author=ana, act="accept", **change)
+    assert "About the team:\n- We use metric units." in await system_of_next(node, ana)
+    with pytest.raises(Forbidden):
+        await node.do(memory.change_ours, author=bo, act="remove", **change)
+    await node.do(memory.change_ours, author=ana, act="remove", **change)
+    assert "metric" not in await system_of_next(node, ana)
+    await node.do(memory.change_ours, author=ana, act="restore", **change)
+    assert "metric" in await system_of_next(node, ana)
+
+
+@pytest.mark.django_db
+def test_notes_are_few_and_short_and_their_own(ana: User, bo: User) -> None:
+    """CTX-08: there is a limit, notes of others cannot be changed, and their order is stable."""
+    session = lifecycle.create_session(owner=ana)
+    for number in range(memory.MOST_NOTES):
+        note = memory.keep_mine(user=ana, text=f"Note {number}")
+    with pytest.raises(Invalid, match="50 notes"):
+        memory.keep_mine(user=ana, text="One more")
+    with pytest.raises(ServiceError, match="no longer exists"):
+        memory.change_mine(user=bo, note_id=note.pk, act="remove")
+    memory.change_mine(user=ana, note_id=note.pk, act="edit", text="Changed")
+    assert [each.text for each in notes_in(session)][-2:] == ["Note 48", "Changed"]
+    with pytest.raises(Forbidden):
+        memory.keep_ours(author=person("Cy"), workspace_id=session.workspace_id, text="Not mine")

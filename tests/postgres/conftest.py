@@ -1,0 +1,28 @@
+"""Fixtures for tests with several processes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+
+from tests.support.database import address
+from tests.support.redis import Redis
+from tests.support.team import Team
+
+
+@pytest_asyncio.fixture
+async def redis(tmp_path: Path) -> AsyncIterator[Redis]:
+    server = Redis(tmp_path)
+    await server.start()
+    yield server
+    server.kill()
+
+
+@pytest_asyncio.fixture
+async def team(transactional_db: None, prepared: Path, tmp_path: Path, redis: Redis) -> AsyncIterator[Team]:
+    """On the test's own database."""
+    team = Team(prepared, tmp_path, address(), redis)
+    yield team
+    await team.close()

@@ -1,0 +1,89 @@
+"""A runner that drains: it claims nothing more, and its turns end or go to another worker without a cut."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from agents.messages import ToolCall
+from agents.providers.scripted import Gate
+from chat.models import SessionRun, User
+from chat.runner.runner import Runner
+from tests.support.testing_node import TestNode
+from tests.support.workbench import Workbench
+
+pytestmark = pytest.mark.server
+
+
+@pytest_asyncio.fixture
+async def old(node: TestNode) -> AsyncIterator[Runner]:
+    """The node's runner, and a place for the next one."""
+    from chat.runner import runtime
+
+    assert runtime._runtime is not None
+    assert runtime._runtime.runner is not None
+    yield runtime._runtime.runner
+
+
+async def test_streaming_answer_ends_before_the_runner_does(node: TestNode, old: Runner, ana: User) -> None:
+    """RUN-15: an answer that is being written is not cut, and no other session is claimed."""
+    gate = Gate()
+    node.script([["One", gate, " and two."], ["Later."]])
+    session, other = await node.session(ana), await node.session(ana)
+    await node.send(session, ana, "Count")
+    await gate.reached()
+    draining = asyncio.ensure_future(old.drain(60))
+    await asyncio.sleep(0)
+    await node.send(other, ana, "Wait")
+    gate.open()
+    await draining
+    assert (await node.shown(session))[-2:] == [("text", "complete", "One and two."), ("turn_done", "complete", "")]
+    assert (await node.do(SessionRun.objects.get, pk=other.pk)).owner_id is None
+    new = Runner()
+    await new.start()
+    await node.idle(other)
+    assert (await node.shown(other))[-2] == ("text", "complete", "Later.")
+    await new.stop()
+
+
+async def test_turn_with_tools_is_handed_over_between_responses(node: TestNode, old: Runner, ana: User) -> None:
+    """RUN-15, CTX-03: the tools that run are finished, then another worker asks the model; no row says so."""
+    bench = Workbench()
+    node.script([["Working.", ToolCall("c1", "work", {"n": 1})], ["Done."]], tools=[bench.tool])
+    session = await node.session(ana)
+    await node.send(session, ana, "Work")
+    await bench.begun(1)
+    draining = asyncio.ensure_future(old.drain(60))
+    await asyncio.sleep(0)
+    bench.let_go(1)
+    await draining
+    run = await node.do(SessionRun.objects.get, pk=session.pk)
+    assert (run.owner_id, run.attempts, run.state) == (None, 0, "running")
+    new = Runner()
+    await new.start()
+    await node.idle(session)
+    assert [(type, status, text) for type, status, text in await node.shown(session) if type != "turn_start"] == [
+        ("text", "complete", "Work"),
+        ("text", "complete", "Working."),
+        ("tool_group", "complete", "did 1"),
+        ("text", "complete", "Done."),
+        ("turn_done", "complete", ""),
+    ]
+    assert bench.begins == [1]
+    await new.stop()
+
+
+async def test_stop_works_while_a_runner_drains(node: TestNode, old: Runner, ana: User) -> None:
+    """RUN-07, RUN-08: a turn that is to end before the process does can still be stopped."""
+    gate = Gate()
+    node.script([["One", gate, " and two."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Count")
+    await gate.reached()
+    draining = asyncio.ensure_future(old.drain(60))
+    await node.cancel(session, ana)
+    await draining
+    assert ("text", "interrupted", "One") in await node.shown(session)

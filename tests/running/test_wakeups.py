@@ -1,0 +1,124 @@
+"""Wakeups between processes, on a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import redis.asyncio
+from pytest_django.fixtures import Settings
+
+from chat.bus import redis_wakeups, wakeups
+from chat.bus.redis_wakeups import decode, encode, receive
+from chat.bus.wakeups import Wakeup, WakeupKind, send
+from tests.support.redis import Redis
+
+pytestmark = pytest.mark.server
+
+
+@pytest_asyncio.fixture
+async def server(tmp_path: Path, settings: Settings) -> AsyncIterator[Redis]:
+    """A Redis to which this process sends its wakeups."""
+    server = Redis(tmp_path)
+    await server.start()
+    settings.REDIS_URL = server.url
+    wakeups.open_sender()
+    yield server
+    await wakeups.close_sender()
+    server.kill()
+
+
+class Worker:
+    """A worker that collects its wakeups until the test has seen enough."""
+
+    def __init__(self, name: str, *, has_room: bool = True) -> None:
+        self.has_room = has_room
+        self._wakeups = receive(lambda: name, lambda: self.has_room)
+
+    async def next(self) -> Wakeup:
+        return await asyncio.wait_for(anext(self._wakeups), 20)
+
+    async def close(self) -> None:
+        await self._wakeups.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+
+@pytest.mark.usefixtures("server")
+async def test_work_goes_to_a_worker_with_room() -> None:
+    """A full worker leaves requests for work to others."""
+    full, free = Worker("full", has_room=False), Worker("free")
+    waiting = asyncio.ensure_future(full.next())
+    send(Wakeup(WakeupKind.WORK, "s_1"))
+    assert await free.next() == Wakeup(WakeupKind.WORK, "s_1")
+    send(Wakeup(WakeupKind.STOP, "s_2", "t_2", "full"))
+    assert await waiting == Wakeup(WakeupKind.STOP, "s_2", "t_2")
+    for worker in (full, free):
+        await worker.close()
+
+
+@pytest.mark.usefixtures("server")
+async def test_stop_reaches_only_the_worker_of_the_session() -> None:
+    first, second = Worker("first"), Worker("second")
+    send(Wakeup(WakeupKind.STOP, "s_1", "t_1", "second"))
+    send(Wakeup(WakeupKind.STOP, "s_2", "t_2", "first"))
+    assert await first.next() == Wakeup(WakeupKind.STOP, "s_2", "t_2")
+    assert await second.next() == Wakeup(WakeupKind.STOP, "s_1", "t_1")
+    for worker in (first, second):
+        await worker.close()
+
+
+@pytest.mark.usefixtures("server")
+async def test_this_process_acts_on_what_it_can() -> None:
+    """A wakeup that this process takes is sent to no other."""
+    worker, taken = Worker("other"), []
+
+    def take(wakeup: Wakeup) -> bool:
+        taken.append(wakeup)
+        return wakeup.session_id == "s_mine"
+
+    unsubscribe = wakeups.listen(take)
+    send(Wakeup(WakeupKind.WORK, "s_mine"))
+    send(Wakeup(WakeupKind.WORK, "s_other"))
+    assert await worker.next() == Wakeup(WakeupKind.WORK, "s_other")
+    assert [wakeup.session_id for wakeup in taken] == ["s_mine", "s_other"]
+    unsubscribe()
+    await worker.close()
+
+
+async def test_worker_listens_again_after_an_outage(server: Redis) -> None:
+    """What is sent while Redis is away is lost, and workers find it by polling; what comes later arrives."""
+    worker = Worker("one")
+    waiting = asyncio.ensure_future(worker.next())
+    server.kill()
+    send(Wakeup(WakeupKind.WORK, "s_lost"))
+    await server.start()
+    while not waiting.done():
+        send(Wakeup(WakeupKind.WORK, "s_later"))
+        await asyncio.sleep(0.05)
+    assert (await waiting).kind is WakeupKind.WORK
+    await worker.close()
+
+
+async def test_list_of_work_is_bounded(server: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without workers, requests for work are neither collected without end nor kept for ever."""
+    monkeypatch.setattr(redis_wakeups, "MOST_KEPT", 3)
+    for number in range(10):
+        send(Wakeup(WakeupKind.WORK, f"s_{number}"))
+    await wakeups.close_sender()
+    async with redis.asyncio.Redis.from_url(server.url) as client:
+        (key,) = await client.keys()
+        assert await client.llen(key) == 3  # type: ignore[misc]  # its stub is for both clients
+        assert 0 < await client.ttl(key) <= redis_wakeups.KEPT_SECONDS
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{}", b"\xff", b'{"kind": "dance", "session": "s_1"}'])
+def test_what_is_no_wakeup_is_ignored(data: bytes) -> None:
+    """Another release may send what this one does not know."""
+    assert decode(data) is None
+
+
+def test_wakeup_of_a_later_release_is_read() -> None:
+    known = encode(Wakeup(WakeupKind.STOP, "s_1", "t_1"))
+    assert decode(known[:-1].encode() + b', "more": 1}') == Wakeup(WakeupKind.STOP, "s_1", "t_1")
