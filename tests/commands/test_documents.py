@@ -26,7 +26,7 @@ def test_configuration_page_is_up_to_date() -> None:
 
 
 def test_example_configuration_can_be_used(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/models.md").read_text(), re.DOTALL)
+    example = "\n".join(re.findall(r"```toml\n(.*?)```", (ROOT / "docs/models.md").read_text(), re.DOTALL))
     file = tmp_path / "parley.toml"
     file.write_text(example)
 

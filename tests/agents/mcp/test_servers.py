@@ -160,7 +160,7 @@ async def test_a_changed_list_is_read_again() -> None:
 
 async def test_a_slow_start_is_waited_for_only_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first response goes on without the tools; the next one has them."""
-    monkeypatch.setattr(connection, "FIRST_WAIT", 0.05)
+    monkeypatch.setattr(connection, "FIRST_WAIT", 1.0)
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     async with opened(program("after", str(gate))) as servers:
