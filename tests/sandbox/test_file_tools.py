@@ -19,8 +19,9 @@ async def call(sandbox: Sandbox, name: str, **arguments: object) -> ToolResult:
     return await TOOLBOX[name].run(ToolCall("c", name, arguments), ToolContext(sandbox=sandbox))
 
 
-def done(text: str) -> ToolResult:
-    return ToolResult("c", text)
+def done(text: str, origin: str = "") -> ToolResult:
+    """Return the result of a tool; those that read files mark it with their name as its origin."""
+    return ToolResult("c", text, origin=origin)
 
 
 def refused(text: str) -> ToolResult:
@@ -30,7 +31,7 @@ def refused(text: str) -> ToolResult:
 async def test_a_file_is_written_read_and_edited(sandbox: Sandbox) -> None:
     text = "first\n第二行\nthird\n"
     assert await call(sandbox, "write_file", path="a/b.txt", content=text) == done("Wrote a/b.txt: 3 lines.")
-    assert await call(sandbox, "read_file", path="/workspace/a/b.txt") == done(text.rstrip("\n"))
+    assert await call(sandbox, "read_file", path="/workspace/a/b.txt") == done(text.rstrip("\n"), "read_file")
     await bash(sandbox, "chmod +x a/b.txt")
     changed = await call(sandbox, "edit_file", path="a/b.txt", old="第二行", new="second")
     assert changed == done("Changed a/b.txt at line 2.")
@@ -43,18 +44,18 @@ async def test_a_long_file_is_read_in_parts(sandbox: Sandbox) -> None:
     (sandbox.workspace / "numbers").write_text("".join(f"{number}\n" for number in range(1, 101)))
     (sandbox.workspace / "wide").write_text(("x" * 100 + "\n") * 1_000 + "y" * 10_000)
     part = await call(sandbox, "read_file", path="numbers", offset=3, limit=2)
-    assert part == done("3\n4\n\n[Lines 3 to 4 of 100. Read on with offset=5.]")
-    assert await call(sandbox, "read_file", path="numbers", offset=100) == done("100")
+    assert part == done("3\n4\n\n[Lines 3 to 4 of 100. Read on with offset=5.]", "read_file")
+    assert await call(sandbox, "read_file", path="numbers", offset=100) == done("100", "read_file")
     assert await call(sandbox, "read_file", path="numbers", offset=101) == refused("numbers has 100 lines.")
     part = await call(sandbox, "read_file", path="wide")
     assert part.content.endswith("[Lines 1 to 495 of 1001. Read on with offset=496.]")
     part = await call(sandbox, "read_file", path="wide", offset=1001)
-    assert part == done("y" * 2_000 + " [cut: 10000 characters]")
+    assert part == done("y" * 2_000 + " [cut: 10000 characters]", "read_file")
 
 
 async def test_an_empty_file_is_read(sandbox: Sandbox) -> None:
     (sandbox.workspace / "empty").touch()
-    assert await call(sandbox, "read_file", path="empty") == done("")
+    assert await call(sandbox, "read_file", path="empty") == done("", "read_file")
 
 
 async def test_an_edit_must_be_clear(sandbox: Sandbox) -> None:
@@ -70,13 +71,15 @@ async def test_files_are_listed_and_searched(sandbox: Sandbox) -> None:
     await bash(sandbox, "mkdir -p src/.git; echo 'def one(): pass' > src/one.py; echo two > two.txt; ln -s two.txt l")
     await bash(sandbox, "echo 'def hidden' > src/.git/x; printf 'def \\0' > data")
     everything = "data (5 bytes)\nl -> two.txt\nsrc/\nsrc/.git/\nsrc/one.py (16 bytes)\ntwo.txt (4 bytes)"
-    assert await call(sandbox, "list_files") == done(everything)
-    assert await call(sandbox, "list_files", glob="*.py") == done("src/one.py (16 bytes)")
-    assert await call(sandbox, "list_files", path="src", glob="one*") == done("src/one.py (16 bytes)")
-    assert await call(sandbox, "list_files", glob="*.c") == done("[No files.]")
+    assert await call(sandbox, "list_files") == done(everything, "list_files")
+    assert await call(sandbox, "list_files", glob="*.py") == done("src/one.py (16 bytes)", "list_files")
+    assert await call(sandbox, "list_files", path="src", glob="one*") == done("src/one.py (16 bytes)", "list_files")
+    assert await call(sandbox, "list_files", glob="*.c") == done("[No files.]", "list_files")
     assert await call(sandbox, "list_files", path="two.txt") == refused("two.txt is not a folder.")
-    assert await call(sandbox, "search_files", pattern=r"def \w+") == done("src/one.py:1: def one(): pass")
-    assert await call(sandbox, "search_files", pattern="T", path="two.txt") == done("[No matches.]")
+    assert await call(sandbox, "search_files", pattern=r"def \w+") == done(
+        "src/one.py:1: def one(): pass", "search_files"
+    )
+    assert await call(sandbox, "search_files", pattern="T", path="two.txt") == done("[No matches.]", "search_files")
     result = await call(sandbox, "search_files", pattern="(")
     assert result.content.startswith("The pattern is not a regular expression:")
 
@@ -106,7 +109,7 @@ async def test_nothing_outside_the_workspace_is_touched(sandbox: Sandbox, path: 
     }.items():
         assert await call(sandbox, name, path=path, **arguments) == why
     assert secret.read_text() == "a secret"
-    assert await call(sandbox, "search_files", pattern="secret") == done("[No matches.]")
+    assert await call(sandbox, "search_files", pattern="secret") == done("[No matches.]", "search_files")
 
 
 async def test_what_is_no_file_is_not_read(sandbox: Sandbox) -> None:

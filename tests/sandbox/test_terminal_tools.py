@@ -32,12 +32,12 @@ async def call(sandbox: Sandbox | None, name: str, **arguments: object) -> ToolR
 )
 async def test_bash_returns_what_a_command_prints(sandbox: Sandbox, command: str, result: str) -> None:
     """A command that fails is a result: the model reads what it printed, and its exit code."""
-    assert await call(sandbox, "bash", command=command) == ToolResult("c", result)
+    assert await call(sandbox, "bash", command=command) == ToolResult("c", result, origin="bash")
 
 
 async def test_python_runs_a_program(sandbox: Sandbox) -> None:
     result = await call(sandbox, "python", code="import sys\nprint(6 * 7)\nsys.exit('no')")
-    assert result == ToolResult("c", "42\nno\n[Exit code 1]")
+    assert result == ToolResult("c", "42\nno\n[Exit code 1]", origin="python")
 
 
 async def test_files_stay_for_the_next_call(sandbox: Sandbox) -> None:

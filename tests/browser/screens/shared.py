@@ -57,6 +57,7 @@ async def retried(page: Page, showcase: Showcase) -> None:
     await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
     await page.locator("article.assistant").press("r")
     await expect(page.locator("#toasts")).to_contain_text("replaced")
+    await expect(page.locator("[data-attempts='2']")).to_have_count(1)
     await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
     await expect(page.locator("article.assistant")).to_be_visible()
 
