@@ -7,7 +7,10 @@ PYTEST := $(PYTHON_ENV)/pytest --durations 15
 # On PostgreSQL, only what depends on the database runs again.
 ON_POSTGRES := $(PYTHON_ENV)/python scripts/on-postgres $(PYTEST) -n 4 -m "both_databases or postgres"
 
-.PHONY: help run link environment dev-environment test-needs lint check words test test-all
+# Two at a time, the longest first. mypy has no workers: they must start within three seconds, a busy machine takes longer.
+LINTS := lint-types lint-static lint-django lint-layers lint-sources lint-templates
+
+.PHONY: help run link environment dev-environment test-needs lint $(LINTS) check words test test-all chaos
 
 help:
 	@echo "make run    start Parley and print a sign-in link   (settings: docs/configuration.md)"
@@ -15,6 +18,7 @@ help:
 	@echo "make check  lint, plain words, types, import contracts, migrations, tests without a database"
 	@echo "make words  find the words of the sources for locale/, and compile what is translated"
 	@echo "make test   all of that and every other test; one look at each screen, a share of the random cases"
+	@echo "make chaos  kill a team's processes at random for an hour, see docs/reliability.md   (STRIKES, SEED, SESSIONS)"
 	@echo "make test-all   likewise, with every screen on desktop and phone, light and dark, and all random cases"
 
 run: environment
@@ -34,16 +38,29 @@ test-needs:
 
 lint: export PARLEY_DATA = $(CHECK_DATA)
 lint: dev-environment
-	$(PYTHON_ENV)/ruff check .
-	$(PYTHON_ENV)/ruff format --check .
-	$(PYTHON_ENV)/djangofmt --check --quiet templates
 	@scripts/node-packages
-	node_modules/.bin/prettier --check --log-level warn static
+	@$(MAKE) --no-print-directory --jobs 2 $(LINTS)
+
+lint-types:
 	$(PYTHON_ENV)/mypy
-	$(PYTHON_ENV)/lint-imports
-	$(PYTHON_ENV)/python scripts/plain-words
+
+lint-static:
+	node_modules/.bin/prettier --check --log-level warn static
+
+lint-django:
 	$(PYTHON_ENV)/python manage.py makemigrations --check --dry-run
 	$(PYTHON_ENV)/python manage.py check
+
+lint-layers:
+	$(PYTHON_ENV)/lint-imports
+
+lint-sources:
+	$(PYTHON_ENV)/ruff check .
+	$(PYTHON_ENV)/ruff format --check .
+	$(PYTHON_ENV)/python scripts/plain-words
+
+lint-templates:
+	$(PYTHON_ENV)/djangofmt --check --quiet templates
 
 # Compiling every test again in each process, as this variable asks for, takes a tenth of the time.
 check test test-all: export PYTHONDONTWRITEBYTECODE =
@@ -65,3 +82,10 @@ test-all: export PARLEY_ALL_CASES = 1
 test-all: test-needs lint
 	$(PYTEST) -n 4
 	$(ON_POSTGRES)
+
+chaos: export PARLEY_DATA = $(CHECK_DATA)
+chaos: export PARLEY_STRIKES = $(or $(STRIKES),1000)
+chaos: export PARLEY_CHAOS_SEED = $(or $(SEED),1)
+chaos: export PARLEY_CHAOS_SESSIONS = $(or $(SESSIONS),30)
+chaos: dev-environment
+	$(PYTHON_ENV)/python scripts/on-postgres $(PYTHON_ENV)/pytest -s tests/team

@@ -7,7 +7,8 @@ stands for any text. The pattern is compared with the argument that says most ab
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -15,6 +16,10 @@ from typing import Literal
 from agents.messages import Json, ToolCall
 
 Verdict = Literal["run", "ask", "deny"]
+# Who may approve: anyone who may answer the agent, or people with this role or a higher one.
+Approvers = Literal["", "admin", "owner"]
+APPROVERS: tuple[Approvers, ...] = ("", "admin", "owner")
+MOST_APPROVALS = 10
 
 # The first of these that a call has is its main argument; a single argument is one in any case.
 TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
@@ -26,11 +31,40 @@ _EXPANSIONS = re.compile(r"[`$<>(){}\\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """Rules of an agent, and those by which people have approved its calls in advance.
+class Requirement:
+    """Whose approval a call needs, and from how many different people."""
 
-    `deny` is stronger than `approved`, that is stronger than `ask`, and `ask` is stronger than `allow`. Without a
-    matching rule the tool itself says whether it needs an approval.
+    approvals: int = 1
+    approvers: Approvers = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether anyone who may answer can approve, alone."""
+        return self == PLAIN
+
+    def with_also(self, other: Requirement) -> Requirement:
+        """Return what satisfies both."""
+        approvers = max(self.approvers, other.approvers, key=APPROVERS.index)
+        return Requirement(max(self.approvals, other.approvals), approvers)
+
+
+PLAIN = Requirement()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A rule for calls that need the approval of several people, or of people with a role, each time."""
+
+    rule: str
+    needs: Requirement
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Rules of an agent and its workspace, and those by which people have approved its calls in advance.
+
+    The strongest that matches decides: `deny`, `guarded`, `approved`, `ask`, `allow`. Without a matching rule the tool
+    itself says whether it needs an approval.
 
     A call that can send something out, while text from elsewhere is in the conversation, needs an approval, too. What
     people have approved in advance counts only if they knew that: `approved_sending`.
@@ -40,6 +74,7 @@ class Rules:
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     approved: tuple[str, ...] = ()
+    guarded: tuple[Guard, ...] = ()
     approved_sending: tuple[str, ...] = ()
 
     def verdict(self, call: ToolCall, *, needs_approval: bool, is_risky: bool = False) -> Verdict:
@@ -47,13 +82,25 @@ class Rules:
         approved = self.approved_sending if is_risky else self.approved
         if any(matches(rule, call, anywhere=True) for rule in self.deny):
             return "deny"
-        if call.approved or any(matches(rule, call) for rule in approved):
+        if call.approved:
+            return "run"
+        if not self.requirement(call).is_plain:
+            return "ask"
+        if any(matches(rule, call) for rule in approved):
             return "run"
         if any(matches(rule, call, anywhere=True) for rule in self.ask):
             return "ask"
         if any(matches(rule, call) for rule in self.allow):
             return "run"
         return "ask" if needs_approval or is_risky else "run"
+
+    def requirement(self, call: ToolCall) -> Requirement:
+        """Return whose approval a call needs if people are asked: what all matching rules want."""
+        needed = PLAIN
+        for guard in self.guarded:
+            if matches(guard.rule, call, anywhere=True):
+                needed = needed.with_also(guard.needs)
+        return needed
 
 
 NO_RULES = Rules()
@@ -106,6 +153,33 @@ def _fits(text: str, pattern: str) -> bool:
     if pattern.endswith(" *") and text == pattern[:-2].strip():
         return True
     return re.fullmatch(".*".join(map(re.escape, pattern.strip().split("*"))), text, re.DOTALL) is not None
+
+
+def guard_of(rule: object, approvals: object = 1, approvers: object = "") -> Guard:
+    """Return a checked guard. Raises ValueError."""
+    if type(approvals) is not int or not 1 <= approvals <= MOST_APPROVALS:
+        raise ValueError(f"approvals: choose between 1 and {MOST_APPROVALS}")
+    if approvers not in APPROVERS:
+        raise ValueError("approvers: write admin, owner, or nothing for everyone who may answer")
+    if not isinstance(rule, str):
+        raise ValueError("a rule is a text")
+    return Guard(check_rule(rule), Requirement(approvals, approvers))
+
+
+def stored_guards(guards: Iterable[Guard]) -> list[Json]:
+    """Return guards as JSON."""
+    return [
+        {"rule": each.rule, "approvals": each.needs.approvals, "approvers": each.needs.approvers} for each in guards
+    ]
+
+
+def valid_guards(values: object) -> tuple[Guard, ...]:
+    """Return the valid guards in a JSON list, which may have been edited by hand."""
+    found = []
+    for each in values if isinstance(values, list) else []:
+        with suppress(ValueError, TypeError):
+            found.append(guard_of(**each))
+    return tuple(found)
 
 
 def valid_rules(values: object) -> tuple[str, ...]:

@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
-from agents.approval import check_rule
+from agents.added_tools import NO_ADDED_TOOLS, AddedTools
+from agents.approval import MOST_APPROVALS, Approvers, Rules, check_rule, guard_of
+from agents.delegates import is_delegate
 from agents.i18n import gettext as _
 from agents.mcp import config as servers
 from agents.mcp.config import SEPARATOR, ServerConfig, ServerName, server_of
@@ -180,12 +182,26 @@ DEMO_PROMPTS = (
 Rule = Annotated[str, AfterValidator(check_rule)]
 
 
+class AskConfig(_Strict):
+    """Calls that need the approval of several people, or of people with a role in the workspace, each time."""
+
+    rule: Rule
+    approvals: Annotated[int, Field(ge=1, le=MOST_APPROVALS)] = 1
+    approvers: Approvers = ""
+
+
 class ApprovalConfig(_Strict):
     """Which tool calls of an agent people have to approve; the tool itself says so where no rule matches."""
 
     allow: tuple[Rule, ...] = ()
-    ask: tuple[Rule, ...] = ()
+    ask: tuple[Rule | AskConfig, ...] = ()
     deny: tuple[Rule, ...] = ()
+
+    def rules(self) -> Rules:
+        plain = tuple(each for each in self.ask if isinstance(each, str))
+        guarded = (each for each in self.ask if not isinstance(each, str))
+        guards = tuple(guard_of(each.rule, each.approvals, each.approvers) for each in guarded)
+        return Rules(self.allow, plain, self.deny, guarded=guards)
 
 
 class AgentConfig(_Strict):
@@ -206,6 +222,8 @@ class AgentConfig(_Strict):
     compact_at: Annotated[int, AfterValidator(_share)] = 0
     # Whether it gets the notes that people have accepted in earlier sessions.
     memory: bool = True
+    # The files of a workspace that it uses in sessions there, by name or pattern: `*` for all.
+    knowledge: tuple[Annotated[str, Field(min_length=1, max_length=255)], ...] = ()
 
 
 class Config(_Strict):
@@ -227,8 +245,11 @@ def split_model(text: str, providers: Mapping[str, ProviderConfig]) -> tuple[str
     return (provider, model) if slash and provider in providers else ("", text)
 
 
-def problems(config: Config, env: Mapping[str, str]) -> Iterator[str]:
-    """What the shape alone does not tell: each as "key: what is wrong and what to do"."""
+def problems(config: Config, env: Mapping[str, str], added: AddedTools = NO_ADDED_TOOLS) -> Iterator[str]:
+    """What the shape alone does not tell: each as "key: what is wrong and what to do".
+
+    An unknown tool is no problem if some of the operator's tools could not be loaded: it may be one of these.
+    """
     for name, provider in config.providers.items():
         if provider.needs_key and not env.get(provider.key_name, "").strip():
             yield (
@@ -240,9 +261,9 @@ def problems(config: Config, env: Mapping[str, str]) -> Iterator[str]:
     if config.search:
         yield from searching.problems(config.search, env)
     for name, agent in config.agents.items():
-        for tool in sorted(set(agent.tools) - set(TOOLBOX)):
-            if not server_of(tool, config.mcp):
-                known = ", ".join([*TOOLBOX, *(f"{server}{SEPARATOR}*" for server in config.mcp)])
+        for tool in sorted(set(agent.tools) - {*TOOLBOX, *added.tools}):
+            if not (server_of(tool, config.mcp) or is_delegate(tool) or added.problems):
+                known = ", ".join([*TOOLBOX, *added.tools, *(f"{server}{SEPARATOR}*" for server in config.mcp)])
                 yield f"agents.{name}.tools: there is no tool {tool!r}; choose from {known}"
         yield from _model_problems(f"agents.{name}.model", agent.model, config)
         named, model = split_model(agent.model, config.providers)

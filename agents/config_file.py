@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,22 +11,34 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from agents.added_tools import NO_ADDED_TOOLS, AddedTools
 from agents.config import DEFAULT_AGENT, DEMO_PROMPTS, AgentConfig, Config, ProviderConfig, problems
 from agents.errors import ConfigError
+from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.toolbox import SEARCH
 
+EXAMPLE = {
+    "example": ServerConfig(
+        command=(sys.executable, "-I", str(Path(__file__).parent / "mcp/example_server.py")), sandbox=False
+    )
+}
 
-def read_config(path: Path | None, env: Mapping[str, str]) -> Config:
+
+def read_config(path: Path | None, env: Mapping[str, str], added: AddedTools = NO_ADDED_TOOLS) -> Config:
     """Read and check the configuration. Raises ConfigError that names the file and every problem with its key."""
     config = _parsed(path) if path else Config()
     providers = config.providers or _from_environment(env)
+    # The demo agent shows a server, too, where nothing is configured.
+    example = {} if config.agents or config.mcp or not _is_demo(providers) else EXAMPLE
+    agents = _with_search(config.agents or {DEFAULT_AGENT: _assistant(providers)}, config)
     complete = config.model_copy(
         update={
             "providers": _with_demo(providers),
-            "agents": _with_search(config.agents or {DEFAULT_AGENT: _assistant(providers)}, config),
+            "agents": _with_servers(agents, example) if example else agents,
+            "mcp": config.mcp or example,
         }
     )
-    found = list(problems(complete, env))
+    found = list(problems(complete, env, added))
     if found:
         raise _refusal(path, found)
     return complete
@@ -33,8 +46,17 @@ def read_config(path: Path | None, env: Mapping[str, str]) -> Config:
 
 def _assistant(providers: Mapping[str, ProviderConfig]) -> AgentConfig:
     """The preset of those who made none; where the demo agent answers, it offers what that one understands."""
-    is_demo = all(provider.type == "demo" for provider in providers.values())
-    return AgentConfig(title="Assistant", prompts=DEMO_PROMPTS if is_demo else ())
+    return AgentConfig(title="Assistant", prompts=DEMO_PROMPTS if _is_demo(providers) else ())
+
+
+def _is_demo(providers: Mapping[str, ProviderConfig]) -> bool:
+    return all(provider.type == "demo" for provider in providers.values())
+
+
+def _with_servers(agents: Mapping[str, AgentConfig], servers: Iterable[str]) -> dict[str, AgentConfig]:
+    """Give agents all tools of MCP servers."""
+    more = tuple(f"{server}{SEPARATOR}*" for server in servers)
+    return {name: agent.model_copy(update={"tools": (*agent.tools, *more)}) for name, agent in agents.items()}
 
 
 def _with_search(agents: Mapping[str, AgentConfig], config: Config) -> dict[str, AgentConfig]:

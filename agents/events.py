@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from agents.approval import PLAIN, Requirement
 from agents.errors import AgentError
-from agents.messages import Text, Thinking, ToolCall, ToolResult
+from agents.messages import Json, Text, Thinking, ToolCall, ToolResult
 from agents.questions import Kind
 
 StopReason = Literal["end", "tool_use", "max_tokens", "refusal", "pause"]
@@ -51,10 +52,26 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """More of the JSON text of a call's arguments, while the model writes them; the first one may be empty.
+
+    `key` tells the open calls of one response apart, which can grow in turns.
+    """
+
+    key: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class PartDone:
-    """A part is complete and whole. Text and Thinking had their deltas before; a ToolCall has none."""
+    """A part is complete and whole. Text and Thinking had their deltas before.
+
+    A ToolCall can have had some, with the same `key`; it counts as a call from now on.
+    """
 
     part: Text | Thinking | ToolCall
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +98,48 @@ class ToolOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolAsked:
+    """A running tool asks people something, and waits: the payload of an `agents.elicitation.Elicitation`.
+
+    It asks one thing after the other, so that the next event of the kind comes after a ToolAnswered.
+    """
+
+    call_id: str
+    question: Json
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswered:
+    """A running tool has the answer to what it asked. `withdrawn`: no one gave it, and it waits no longer; why."""
+
+    call_id: str
+    answer: Json
+    withdrawn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesChanged:
+    """A tool has changed files of the workspace."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolWaiting:
-    """A call waits for people: they answer its question, or approve it.
+    """A call waits for people: they answer its question, or approve it as `needs` says.
 
     `origin` says why a call that can send data out needs an approval: where text in the conversation comes from.
     """
 
     call: ToolCall
     kind: Kind
+    needs: Requirement = PLAIN
     origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDelegated:
+    """A call waits for another agent, which works in a session of its own."""
+
+    call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +183,17 @@ class TurnFailed:
     error: AgentError
 
 
-ProviderEvent = TextDelta | ReasoningDelta | PartDone | ResponseDone
+ProviderEvent = TextDelta | ReasoningDelta | ToolCallDelta | PartDone | ResponseDone
 AgentEvent = (
     ResponseStarted
     | ProviderEvent
     | ToolStarted
     | ToolOutput
+    | ToolAsked
+    | ToolAnswered
+    | FilesChanged
     | ToolWaiting
+    | ToolDelegated
     | ToolReturned
     | RetryScheduled
     | RoundLimitReached

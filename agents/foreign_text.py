@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from agents.messages import File, Message, Source, Text, ToolResult
+from agents.messages import File, Message, Source, Text, ToolFile, ToolResult
 
 TAG = "untrusted-data"
 # The origin of the text of an attached file.
@@ -24,6 +24,7 @@ class ForeignText:
     text: str
     origin: str
     sources: tuple[Source, ...] = ()
+    files: tuple[ToolFile, ...] = ()
 
 
 def origins(messages: Iterable[Message], own_tools: Collection[str]) -> tuple[str, ...]:
@@ -37,9 +38,10 @@ def origins(messages: Iterable[Message], own_tools: Collection[str]) -> tuple[st
         names |= {call.id: call.name for call in message.tool_calls}
         for part in message.parts:
             match part:
-                case ToolResult(call_id=call_id, is_error=False, origin=origin):
-                    name = names.get(call_id, "")
-                    found.append(origin or ("" if name in own_tools else name))
+                case ToolResult(origin=origin) if origin:
+                    found.append(origin)
+                case ToolResult(call_id=call_id, is_error=False) if names.get(call_id) not in own_tools:
+                    found.append(names.get(call_id, ""))
                 case Text(foreign=True):
                     found.append(FILE)
                 case File(name=name):

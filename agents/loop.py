@@ -17,6 +17,7 @@ from agents.events import (
     ResponseStarted,
     RetryScheduled,
     RoundLimitReached,
+    ToolDelegated,
     ToolReturned,
     ToolWaiting,
     TurnFailed,
@@ -25,13 +26,14 @@ from agents.events import (
 from agents.foreign_text import marked, origins
 from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
+from agents.knowledge import Knowledge
 from agents.messages import Message, Text, ToolCall, ToolResult
 from agents.providers.base import Provider, Request, ToolSpec
 from agents.reasoning import UNCHOSEN, Reasoning, ReasoningSupport
 from agents.response import Response, ask, owed_calls, rounds_begun
 from agents.sandbox.command import Sandbox
 from agents.sources import SourceNumbers
-from agents.tool_round import run_tools
+from agents.tool_round import WaitForAnswer, run_tools
 from agents.tools import Tool, ToolContext, failed
 
 MAX_ATTEMPTS = 3
@@ -53,7 +55,7 @@ NOT_RUN_LIMIT = "Not run: the tool rounds of this turn are used up."
 NOT_RUN_UNATTENDED = (
     "Not run: no one is there to answer or to approve this call. Go on without it, and say what a person has to decide."
 )
-NOT_RUN_DENIED = "Not run: the rules of this agent do not allow this call."
+NOT_RUN_DENIED = "Not run: the rules of this agent or its workspace do not allow this call."
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,12 @@ class Agent:
     cache_key: str = ""
     # Whether people approve calls that can send data out while text from elsewhere is in the conversation.
     asks_before_sending: bool = True
+    knowledge: Knowledge | None = None
     # No one is there to answer questions and to approve calls, which are refused.
     unattended: bool = False
 
 
+BeforeRunning = ToolWaiting | ToolDelegated | ToolReturned
 CheckPending = Callable[[], Awaitable[bool]]
 Refresh = Callable[[], Awaitable[tuple[Agent, Sequence[Message]]]]
 Sleep = Callable[[float], Awaitable[None]]
@@ -95,6 +99,7 @@ async def run(
     check_pending: CheckPending | None = None,
     *,
     refresh: Refresh | None = None,
+    wait_for_answer: WaitForAnswer | None = None,
     sleep: Sleep = asyncio.sleep,
 ) -> AsyncGenerator[AgentEvent, None]:
     """Run one turn; the last event is TurnFinished or TurnFailed. Use it within `contextlib.aclosing`.
@@ -103,7 +108,9 @@ async def run(
     provider's events, ResponseDone and its tool round. A new attempt after RetryScheduled has its own ResponseStarted.
     `check_pending` is asked after the last ToolReturned of a round; True ends the turn (RUN-06). The rounds since the
     last user message in the history count towards `max_rounds` (RUN-09).
+    A history that ends with results is the end of a round, too: they came while the turn waited.
     `refresh` returns the current agent and history before each LLM call except the first (RUN-16, ADM-02).
+    `wait_for_answer` waits for people whom a running tool asks something.
 
     Every PartDone(ToolCall) gets exactly one ToolReturned before the turn ends (CTX-03), without a ToolStarted where it
     is not run: the response was cut, failed, or came at the round limit. Tool calls whose id is empty or already in the
@@ -111,22 +118,27 @@ async def run(
     twice in a conversation.
 
     Calls that people have to answer or approve get a ToolWaiting in its place, or are refused if the agent is
-    unattended. When the other calls of the round are
-    done, the turn ends as `waiting` (UI-12). It goes on from a history with the results, or with the calls as approved.
+    unattended; calls of other agents get a ToolDelegated. When the other calls of the round are done, the turn ends as
+    `waiting` (UI-12). It goes on from a history with the results, or with the calls as approved. While other agents
+    work, it is not ended by what `check_pending` says, as while tools run.
 
     Cancelling the consumer or closing the generator closes the provider's stream and cancels running tools.
     """
     calls = owed_calls(history)
-    turn = _Turn(agent, list(history), check_pending, refresh, sleep, rounds=rounds_begun(history) - bool(calls))
+    rounds = rounds_begun(history) - bool(calls)
+    turn = _Turn(agent, list(history), check_pending, refresh, wait_for_answer, sleep, rounds=rounds)
+    if not calls and history and history[-1].tool_results and await turn.is_pending():
+        yield TurnFinished("pending")
+        return
     while True:
         if calls:
             async with aclosing(turn.tool_round(calls)) as events:
                 async for event in events:
                     yield event
-            if await turn.is_pending():
+            if not turn.is_delegating and await turn.is_pending():
                 yield TurnFinished("pending")
                 return
-            if turn.is_waiting:
+            if turn.is_waiting or turn.is_delegating:
                 yield TurnFinished("waiting")
                 return
         response = Response()
@@ -146,12 +158,14 @@ class _Turn:
     history: list[Message]
     check_pending: CheckPending | None
     refresh: Refresh | None
+    wait_for_answer: WaitForAnswer | None
     sleep: Sleep
     stale: bool = False
     rounds: int = 0
     pauses: int = 0
     ended: bool = False
     is_waiting: bool = False
+    is_delegating: bool = False
 
     async def is_pending(self) -> bool:
         return self.check_pending is not None and await self.check_pending()
@@ -172,14 +186,16 @@ class _Turn:
             if isinstance(first, ToolReturned):
                 results[call.id] = first.result
             else:
-                self.is_waiting = True
+                self.is_waiting |= isinstance(first, ToolWaiting)
+                self.is_delegating |= isinstance(first, ToolDelegated)
             yield first
-        async with aclosing(run_tools(tools, runnable, self._context())) as events:
+        wait = None if self.agent.unattended else self.wait_for_answer
+        async with aclosing(run_tools(tools, runnable, self._context(), wait)) as events:
             async for event in events:
                 if isinstance(event, ToolReturned):
                     results[event.result.call_id] = event.result
                 yield event
-        if not self.is_waiting:
+        if not (self.is_waiting or self.is_delegating):
             self._append(Message("user", tuple(results[call.id] for call in calls)))
             self.rounds += 1
 
@@ -192,7 +208,7 @@ class _Turn:
         found = origins(self.history, own) or (("an import",) if agent.is_imported else ())
         return ", ".join(found[:MOST_ORIGINS])
 
-    def _before_running(self, tool: Tool | None, call: ToolCall, origin: str) -> ToolWaiting | ToolReturned | None:
+    def _before_running(self, tool: Tool | None, call: ToolCall, origin: str) -> BeforeRunning | None:
         sandbox = self.agent.sandbox
         has_network = sandbox is not None and sandbox.network
         can_send = tool is not None and (tool.sends_out == "always" or (tool.sends_out == "network" and has_network))
@@ -208,6 +224,7 @@ class _Turn:
             allowed_hosts=agent.allowed_hosts,
             sandbox=agent.sandbox,
             sources=SourceNumbers(self.history),
+            knowledge=agent.knowledge,
         )
 
     async def step(self, response: Response) -> AsyncGenerator[AgentEvent, None]:
@@ -274,10 +291,8 @@ class _Turn:
             self.history.append(message)
 
 
-def before_running(
-    tool: Tool | None, call: ToolCall, rules: Rules, origin: str = ""
-) -> ToolWaiting | ToolReturned | None:
-    """Decide what comes before a call: people are asked, or it is refused. None: it can run.
+def before_running(tool: Tool | None, call: ToolCall, rules: Rules, origin: str = "") -> BeforeRunning | None:
+    """Decide what comes before a call: people are asked, it is refused, or another agent does it. None: it can run.
 
     `origin` is that of text from elsewhere, of a call that can send data out.
     """
@@ -291,9 +306,9 @@ def before_running(
         case "deny":
             return ToolReturned(failed(call, NOT_RUN_DENIED))
         case "ask":
-            return ToolWaiting(call, "approval", origin)
+            return ToolWaiting(call, "approval", rules.requirement(call), origin)
         case _:
-            return None
+            return ToolDelegated(call) if tool.delegates else None
 
 
 def request_of(agent: Agent, history: Sequence[Message], tool_choice: Literal["auto", "none"] = "auto") -> Request:

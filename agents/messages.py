@@ -22,6 +22,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolFile:
+    """A file that a tool has returned, by its path in the workspace; `size` is in bytes."""
+
+    path: str
+    media_type: str
+    size: int
+
+    def to_json(self) -> Json:
+        return {"path": self.path, "media_type": self.media_type, "size": self.size}
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """Words of the message's author; `foreign` ones come from a file that the author attached.
 
@@ -90,7 +102,7 @@ class ToolResult:
     """What a tool answered; `content` is text, structured results are JSON text.
 
     `origin` names where foreign text in it comes from, such as a host; "" for Parley's own words. `sources` are the
-    pages in it, by the numbers by which the model can cite them.
+    pages in it, by the numbers by which the model can cite them. `files` are for people alone.
     """
 
     call_id: str
@@ -98,6 +110,7 @@ class ToolResult:
     is_error: bool = False
     origin: str = ""
     sources: tuple[Source, ...] = ()
+    files: tuple[ToolFile, ...] = ()
 
 
 Part = Text | File | Thinking | ToolCall | ToolResult

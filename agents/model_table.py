@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TypeVar
 
 Fact = TypeVar("Fact")
@@ -22,5 +23,11 @@ def known(model: str, table: Mapping[str, Fact]) -> Fact | None:
 def _known(name: str, table: Mapping[str, Fact]) -> Fact | None:
     if name in table:
         return table[name]
-    matching = [pattern for pattern in table if fnmatchcase(name, pattern)]
-    return table[max(matching, key=len)] if matching else None
+    pattern = _longest_match(name, tuple(table))
+    return table[pattern] if pattern is not None else None
+
+
+@lru_cache(maxsize=512)
+def _longest_match(name: str, patterns: tuple[str, ...]) -> str | None:
+    """Return the longest of the patterns that match. Each request asks several tables about one name."""
+    return max((pattern for pattern in patterns if fnmatchcase(name, pattern)), key=len, default=None)

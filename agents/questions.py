@@ -15,7 +15,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from agents.i18n import gettext as _
 from agents.messages import Json
 
-Kind = Literal["approval", "form", "selection", "confirmation", "plan_review", "feedback", "action_selection", "memory"]
+Kind = Literal[
+    "approval",
+    "form",
+    "selection",
+    "confirmation",
+    "plan_review",
+    "feedback",
+    "action_selection",
+    "memory",
+    "elicitation",
+]
 
 MOST_ITEMS = 50
 LONGEST_ANSWER = 20_000

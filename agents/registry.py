@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import capabilities, context_window
+from agents.added_tools import NO_ADDED_TOOLS, AddedTools
 from agents.approval import NO_RULES, Rules
 from agents.config import Config, ModelConfig, PromptConfig, PromptIcon, ProviderConfig, is_known, split_model
 from agents.config_file import read_config
@@ -89,18 +90,24 @@ class AgentPreset:
     compact_at: int = 0
     # Whether the agent gets the notes that people have accepted in earlier sessions.
     memory: bool = True
+    # The files of a session's workspace that the agent uses: ids, and names or patterns of names such as `*`.
+    knowledge: tuple[str, ...] = ()
     # Whether the conversation so far comes from a file.
     is_imported: bool = False
     # MCP servers beside those of the configuration file.
     servers: tuple[AddedServer, ...] = field(default=(), compare=False)
+    # The mark that people see beside its title; "" for the usual one.
+    icon: str = ""
 
 
-def load(path: Path | None, env: Mapping[str, str], sandbox_of: SandboxOf | None = None) -> Registry:
+def load(
+    path: Path | None, env: Mapping[str, str], sandbox_of: SandboxOf | None = None, added: AddedTools = NO_ADDED_TOOLS
+) -> Registry:
     """Read the configuration file, or make a useful default from the environment. Raises ConfigError.
 
-    MCP servers that are programs run in the sandboxes that `sandbox_of` gives.
+    MCP servers that are programs run in the sandboxes that `sandbox_of` gives. `added` are tools of the operator.
     """
-    return Registry(read_config(path, env), env, sandbox_of=sandbox_of)
+    return Registry(read_config(path, env, added), env, sandbox_of=sandbox_of, added=added)
 
 
 class Registry:
@@ -113,8 +120,10 @@ class Registry:
         clock: Callable[[], float] = time.monotonic,
         *,
         sandbox_of: SandboxOf | None = None,
+        added: AddedTools = NO_ADDED_TOOLS,
     ) -> None:
         self._config = config
+        self._added = added
         self.servers = Servers(config.mcp, env, sandbox_of)
         self._keys = {name: env.get(one.key_name, "").strip() for name, one in config.providers.items()}
         search = config.search
@@ -151,7 +160,8 @@ class Registry:
             allowed_hosts=agent.allowed_hosts,
             compact_at=agent.compact_at,
             memory=agent.memory,
-            rules=Rules(agent.approval.allow, agent.approval.ask, agent.approval.deny),
+            knowledge=agent.knowledge,
+            rules=agent.approval.rules(),
         )
 
     def build_agent(self, preset: AgentPreset) -> Agent:
@@ -186,12 +196,21 @@ class Registry:
     def usable_tools(self, names: Iterable[str], servers: Sequence[AddedServer] = ()) -> tuple[Tool, ...]:
         """Return the tools of these names and patterns that can be used now. Does not wait for MCP servers."""
         wanted = list(names)
-        return available(wanted, self._search) + self.servers.tools(wanted, servers)
+        return available(wanted, self._search, self._added.tools) + self.servers.tools(wanted, servers)
 
     def tool_names(self) -> list[str]:
         """All that an agent's list of tools may name, with one pattern for each MCP server."""
         own = [name for name in TOOLBOX if name != SEARCH or self._search]
-        return [*own, *(f"{server}{SEPARATOR}*" for server in self._config.mcp)]
+        return [*own, *self._added.tools, *(f"{server}{SEPARATOR}*" for server in self._config.mcp)]
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of that name that comes with Parley or was added by the operator."""
+        return TOOLBOX.get(name) or self._added.tools.get(name)
+
+    @property
+    def tool_problems(self) -> tuple[str, ...]:
+        """Which of the operator's tools could not be loaded, and why."""
+        return self._added.problems
 
     @property
     def searches(self) -> bool:
@@ -204,7 +223,7 @@ class Registry:
 
     def may_be_tool(self, name: str) -> bool:
         """Whether an agent's list of tools may have this name or pattern."""
-        return name in TOOLBOX or bool(server_of(name, self._config.mcp))
+        return self.tool(name) is not None or bool(server_of(name, self._config.mcp))
 
     # Models
 

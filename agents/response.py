@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from agents.errors import AnswerRefused, OutputLimitReached, ProviderError, ResponseBroken
-from agents.events import PartDone, ProviderEvent, ResponseDone, StopReason
+from agents.events import PartDone, ProviderEvent, ResponseDone, StopReason, ToolCallDelta
 from agents.i18n import gettext as _
 from agents.messages import Message, Part, Thinking, ToolCall
 from agents.providers.base import Provider, Request
@@ -41,6 +41,8 @@ class Response:
             case ResponseDone(stop_reason):
                 self.stop_reason = stop_reason
                 self.error = _verdict(stop_reason)
+            case ToolCallDelta():
+                pass  # a call that is not complete is dropped, so the request can be repeated
             case _:
                 self.shown = True
 
@@ -123,7 +125,7 @@ def _with_own_id(event: ProviderEvent, taken: set[str]) -> ProviderEvent:
     call = event.part
     name = call.id if call.id and call.id not in taken else _free(call.id or "call", taken)
     taken.add(name)
-    return event if name == call.id else PartDone(replace(call, id=name))
+    return event if name == call.id else PartDone(replace(call, id=name), event.key)
 
 
 def _free(base: str, taken: Iterable[str]) -> str:

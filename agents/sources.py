@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from agents.knowledge import is_address
 from agents.messages import Message, Source
 from agents.safe_text import clean
 
@@ -40,13 +41,18 @@ def is_web_address(url: object) -> bool:
         isinstance(url, str)
         and len(url) <= LONGEST_ADDRESS
         and bool(re.match(r"https?://[^\s/]", url, re.IGNORECASE))
-        and not re.search(r"[\s\x00-\x1f<>\"]", url)
+        and not re.search(r"[\s\x00-\x1f\ud800-\udfff<>\"]", url)
     )
 
 
+def is_source_address(url: object) -> bool:
+    """Whether a source can have it: a web address, or that of a passage in the knowledge of a workspace."""
+    return is_web_address(url) or is_address(url)
+
+
 def cited_source(title: object, url: object) -> Source | None:
-    """Return a source without a number of what a vendor names; None if it has no web address."""
-    if not is_web_address(url):
+    """Return a source without a number of what a vendor names; None if its address cannot be one."""
+    if not is_source_address(url):
         return None
     name = clean(" ".join(title.split())) if isinstance(title, str) else ""
     return Source(0, (name or str(url))[:LONGEST_TITLE], str(url))

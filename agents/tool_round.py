@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from agents.events import ToolOutput, ToolReturned, ToolStarted
-from agents.messages import ToolCall, ToolResult
+from agents.elicitation import CANCELLED, Elicitation
+from agents.events import FilesChanged, ToolAnswered, ToolAsked, ToolOutput, ToolReturned, ToolStarted
+from agents.messages import Json, ToolCall, ToolResult
 from agents.tools import NO_CONTEXT, Tool, ToolContext, call_tool
 
 logger = logging.getLogger(__name__)
@@ -18,41 +20,56 @@ CLEAN_UP_SECONDS = 0.1
 # Seconds between two events with output of a running tool, and how many characters of its end they have.
 OUTPUT_INTERVAL = 0.5
 LONGEST_OUTPUT = 8_000
+# What a call may ask people; further questions are cancelled.
+MOST_QUESTIONS = 10
+# Why a question is not answered any more.
+EXPIRED, WITHDRAWN, LEAVING = "expired", "withdrawn", "leaving"
 
-Queue = asyncio.Queue[asyncio.Task[ToolResult] | ToolOutput]
+Reported = ToolOutput | ToolAsked | ToolAnswered | FilesChanged
+Queue = asyncio.Queue[asyncio.Task[ToolResult] | Reported]
+# Waits until people have answered a call's question, by the call's id and the question's number from 1. Returns None if
+# this process can wait no longer.
+WaitForAnswer = Callable[[str, int], Awaitable[Json | None]]
 
 
 async def run_tools(
-    tools: Mapping[str, Tool], calls: Sequence[ToolCall], context: ToolContext = NO_CONTEXT
-) -> AsyncGenerator[ToolStarted | ToolOutput | ToolReturned, None]:
+    tools: Mapping[str, Tool],
+    calls: Sequence[ToolCall],
+    context: ToolContext = NO_CONTEXT,
+    wait_for_answer: WaitForAnswer | None = None,
+) -> AsyncGenerator[ToolStarted | Reported | ToolReturned, None]:
     """Run the calls: neighbours that are safe to run together do, the others wait for those before them.
 
-    Yields the ToolStarted of all that start together before any of them runs, ToolOutput as they report, ToolReturned
-    as each one ends.
+    Yields the ToolStarted of all that start together before any of them runs, ToolOutput, ToolAsked, ToolAnswered and
+    FilesChanged as they report, ToolReturned as each one ends. Without `wait_for_answer` no one is there to be asked.
     Closing the generator cancels what still runs.
     """
     for batch in _batches(tools, calls):
         for call in batch:
             yield ToolStarted(call)
         queue: Queue = asyncio.Queue()
-        tasks = [_start(tools, call, context, queue) for call in batch]
+        tasks = [_start(tools, call, context, queue, wait_for_answer) for call in batch]
         running = len(tasks)
         try:
             while running:
                 event = await queue.get()
-                if isinstance(event, ToolOutput):
-                    yield event
-                else:
+                if isinstance(event, asyncio.Task):
                     running -= 1
                     yield ToolReturned(event.result())
+                else:
+                    yield event
         finally:
             await _cancel(tasks)
 
 
-def _start(tools: Mapping[str, Tool], call: ToolCall, context: ToolContext, queue: Queue) -> asyncio.Task[ToolResult]:
+def _start(
+    tools: Mapping[str, Tool], call: ToolCall, context: ToolContext, queue: Queue, wait: WaitForAnswer | None
+) -> asyncio.Task[ToolResult]:
     """Run a call in a task, which is in the queue when it is done, behind its output."""
     output = _Output(call.id, queue)
-    work = call_tool(tools, call, replace(context, report=output.add))
+    files_changed = partial(queue.put_nowait, FilesChanged())
+    ask = _Questions(call.id, queue, wait).ask if wait is not None else None
+    work = call_tool(tools, call, replace(context, report=output.add, files_changed=files_changed, ask=ask))
     task = asyncio.create_task(work, name=f"tool {call.name}")
     task.add_done_callback(output.close)
     task.add_done_callback(queue.put_nowait)
@@ -84,6 +101,41 @@ class _Output:
         self._timer = None
         self._not_before = asyncio.get_running_loop().time() + OUTPUT_INTERVAL
         self._queue.put_nowait(ToolOutput(self._call_id, self._text))
+
+
+class _Questions:
+    """What a running call asks people, one question after the other."""
+
+    def __init__(self, call_id: str, queue: Queue, wait: WaitForAnswer) -> None:
+        self._call_id = call_id
+        self._queue = queue
+        self._wait = wait
+        self._count = 0
+        self._asking = asyncio.Lock()
+
+    async def ask(self, question: Elicitation, seconds: float) -> Json:
+        """Ask people, and wait for their answer; "cancel" after so many seconds, or if this process has to stop."""
+        async with self._asking:
+            if self._count >= MOST_QUESTIONS:
+                return CANCELLED
+            self._count += 1
+            self._queue.put_nowait(ToolAsked(self._call_id, question.model_dump(exclude_defaults=True)))
+            try:
+                async with asyncio.timeout(seconds):
+                    answer = await self._wait(self._call_id, self._count)
+            except TimeoutError:
+                return self._withdraw(EXPIRED)
+            except asyncio.CancelledError:
+                self._withdraw(WITHDRAWN)
+                raise
+            if answer is None:
+                return self._withdraw(LEAVING)
+            self._queue.put_nowait(ToolAnswered(self._call_id, answer))
+            return question.for_server(answer)
+
+    def _withdraw(self, why: str) -> Json:
+        self._queue.put_nowait(ToolAnswered(self._call_id, CANCELLED, withdrawn=why))
+        return CANCELLED
 
 
 def _batches(tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> list[list[ToolCall]]:

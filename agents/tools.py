@@ -6,15 +6,18 @@ import asyncio
 import inspect
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
+from agents.elicitation import Elicitation
 from agents.errors import ToolError
 from agents.foreign_text import ForeignText
+from agents.knowledge import Knowledge
 from agents.messages import Json, Message, ToolCall, ToolResult
 from agents.questions import Question
 from agents.safe_text import cut, safe_text
@@ -28,11 +31,13 @@ DEFAULT_TIME_LIMIT = 60.0
 MAX_ERROR_CHARACTERS = 4_000
 # Whether a tool can send data to others: always, or if its sandbox has a network.
 SendsOut = Literal["never", "always", "network"]
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+# Asks people something while a call runs, for so many seconds at most, and returns their answer.
+Ask = Callable[[Elicitation, float], Awaitable[Json]]
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-def _ignore(text: str) -> None:
-    """Ignore output that no one is shown."""
+def _ignore(*_: object) -> None:
+    """Ignore what no one is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,10 @@ class ToolContext:
     `messages` is the conversation so far and `system` the instructions. `own_tools` are the tools whose results hold no
     foreign text; `is_imported`: the conversation comes from a file. No `allowed_hosts`: all public hosts are allowed.
     `sandbox` is where commands run and files are kept; None if there is no session. `report` takes more output of a
-    tool that is still running, to show it; call it on the event loop. `sources` numbers the pages that tools find.
+    tool that is still running, to show it; `files_changed` says that files of the workspace are different now. Call
+    both on the event loop. `sources` numbers the pages that tools find. `knowledge` are the files that people have
+    chosen for the session; None without any. `ask` asks people something, while the time limit of the call does
+    not run; None if no one is there.
     """
 
     messages: Sequence[Message] = ()
@@ -52,7 +60,10 @@ class ToolContext:
     allowed_hosts: tuple[str, ...] = ()
     sandbox: Sandbox | None = None
     report: Callable[[str], None] = _ignore
+    files_changed: Callable[[], None] = _ignore
     sources: SourceNumbers | None = None
+    knowledge: Knowledge | None = None
+    ask: Ask | None = None
 
 
 NO_CONTEXT = ToolContext()
@@ -68,7 +79,7 @@ class Tool:
     comes from the tool itself unless it returns a ForeignText. `context` names the parameter that takes the
     ToolContext, "" where there is none. An async function runs on the loop; any other runs in a thread of its own,
     which cannot be stopped: after its time limit, or Stop, it runs on until it ends, and its result is ignored.
-    `question`: people answer the call, and the function is never called.
+    `question`: people answer the call, and the function is never called. `delegates`: another agent does.
     """
 
     name: str
@@ -83,6 +94,12 @@ class Tool:
     sends_out: SendsOut = "never"
     context: str = ""
     question: type[Question] | None = None
+    delegates: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The part of the description that is for people, its first paragraph; the rest is for the model."""
+        return " ".join(self.description.strip().split("\n\n")[0].split())
 
     def problem(self, call: ToolCall) -> ToolResult | None:
         """Return the failed result of a call with invalid arguments, about which no one needs to be asked."""
@@ -98,7 +115,8 @@ class Tool:
             arguments = self._validated(call) | ({self.context: context} if self.context else {})
             value = await self._within_limit(arguments)
             if isinstance(value, ForeignText):
-                return ToolResult(call.id, safe_text(value.text), origin=value.origin, sources=value.sources)
+                text = safe_text(value.text)
+                return ToolResult(call.id, text, origin=value.origin, sources=value.sources, files=value.files)
             return ToolResult(call.id, safe_text(value), origin=self.name if self.foreign else "")
         except ToolError as error:
             return failed(call, str(error))
@@ -125,6 +143,9 @@ class Tool:
 
     async def _within_limit(self, arguments: dict[str, Any]) -> object:
         limit = asyncio.timeout(self.time_limit)
+        context = arguments.get(self.context) if self.context else None
+        if isinstance(context, ToolContext) and context.ask is not None:
+            arguments = {**arguments, self.context: replace(context, ask=_Clock(limit).off(context.ask))}
         try:
             async with limit:
                 if inspect.iscoroutinefunction(self.function):
@@ -134,6 +155,40 @@ class Tool:
             if not limit.expired():
                 raise
             raise ToolError(f"{self.name} took longer than {self.time_limit:g} seconds and was stopped.") from error
+
+
+class _Clock:
+    """The time limit of a call, which does not run while people are asked."""
+
+    def __init__(self, limit: asyncio.Timeout) -> None:
+        self._limit = limit
+        self._left = 0.0
+        self._stops = 0
+
+    def off(self, ask: Ask) -> Ask:
+        async def asked(question: Elicitation, seconds: float) -> Json:
+            with self._stopped():
+                return await ask(question, seconds)
+
+        return asked
+
+    @contextmanager
+    def _stopped(self) -> Iterator[None]:
+        now = asyncio.get_running_loop().time
+        if not self._stops:
+            self._left = (self._limit.when() or now()) - now()
+            self._set(None)
+        self._stops += 1
+        try:
+            yield
+        finally:
+            self._stops -= 1
+            if not self._stops:
+                self._set(now() + self._left)
+
+    def _set(self, when: float | None) -> None:
+        with suppress(RuntimeError):  # the call has ended
+            self._limit.reschedule(when)
 
 
 def tool(
@@ -154,7 +209,7 @@ def tool(
     def decorate(function: Callable[..., Any]) -> Tool:
         tool_name = name or function.__name__
         description = inspect.getdoc(function)
-        if not description or not _NAME.fullmatch(tool_name):
+        if not description or not TOOL_NAME.fullmatch(tool_name):
             raise TypeError(f"The tool {tool_name} needs a docstring and a name of letters, digits, _ and -.")
         context = _context_parameter(function)
         arguments = _arguments_model(tool_name, function, context)

@@ -10,7 +10,8 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.core.management import call_command
 
 from bench.text import tokens
-from chat.models import ChatMessage, MessageRole, MessageType, Session, SessionRun, User, Workspace
+from chat.models import ChatMessage, Membership, MessageRole, MessageType, Session, SessionRun, Share, User, Workspace
+from chat.queries import presets
 from chat.security.session_store import SessionStore
 from chat.services.people.accounts import first_administrator
 from chat.services.people.workspaces import current_workspace
@@ -55,6 +56,7 @@ def _session(owner: User, workspace: Workspace, provider: str, messages: int) ->
         agent="agent",
         provider=provider,
         model="bench",
+        config=presets.copy_of(presets.preset("agent")),
         revision=messages,
     )
 
@@ -82,3 +84,16 @@ def _message(session: Session, owner: User, number: int, answer: str) -> ChatMes
         response_id="" if asked else f"r_{number:024x}",
         duration_ms=None if asked else 3200,
     )
+
+
+def room(owner: User, provider: str, people: int, others: int) -> tuple[str, list[str]]:
+    """Make a session that people share, besides others of theirs; return its id and their cookies."""
+    made = sessions(owner, others + 1, provider)
+    workspace = current_workspace(owner)
+    first = User.objects.count()
+    users = [User(username=f"p{number}", display_name=f"P {number}") for number in range(first, first + people)]
+    users = User.objects.bulk_create(users)
+    Membership.objects.bulk_create([Membership(user=user, workspace=workspace) for user in users])
+    shares = [Share(session_id=each, user=user, role="editor") for user in users for each in made]
+    Share.objects.bulk_create(shares, batch_size=2000)
+    return made[-1], [cookie(user) for user in users]

@@ -15,14 +15,22 @@ import psutil
 
 from bench.machine import SERVER_CORE
 
-PATIENCE = 40.0
+PATIENCE = 150.0
 
 
 class Server:
-    """Parley as an operator starts it, on one of its servers. `with` ends it."""
+    """Parley as an operator starts it, on one of its servers. `with` ends it.
 
-    def __init__(self, kind: str, data: Path, config: Path) -> None:
+    A process with a `name` is one of several: it has further settings, and all cores.
+    """
+
+    def __init__(
+        self, kind: str, data: Path, config: Path, name: str = "", command: str = "serve", **settings: str
+    ) -> None:
         self.kind = kind
+        self._command = [sys.executable, "manage.py", command]
+        if not name:
+            self._command = ["taskset", "-c", str(SERVER_CORE), *self._command]
         self.port = _free_port()
         self._environment = {
             **os.environ,
@@ -39,8 +47,9 @@ class Server:
             "SOCKETS_PER_USER": "0",
             "BENCH_KEY": "key",
             "TITLES": "words",
+            **settings,
         }
-        self._log = data / f"{kind}.log"
+        self._log = data / f"{name or kind}.log"
         self._process: psutil.Popen | None = None
 
     def __enter__(self) -> Server:
@@ -60,6 +69,12 @@ class Server:
         if log := self.log():
             print(f"\nThe server's log ends:\n{log[-3000:]}")
 
+    def kill(self) -> None:
+        """End it without a chance to release anything."""
+        assert self._process
+        self._process.kill()
+        self._process.wait()
+
     @property
     def pid(self) -> int:
         assert self._process
@@ -74,6 +89,11 @@ class Server:
         async with asyncio.timeout(PATIENCE):
             while not await self._answers():  # noqa: ASYNC110  # another process has no event to wait for
                 await asyncio.sleep(0.1)
+        await self.quiet()
+
+    async def quiet(self) -> None:
+        """Wait until it has nothing to do."""
+        async with asyncio.timeout(PATIENCE):
             while await self._is_busy():
                 pass
 
@@ -108,7 +128,7 @@ class Server:
 
     def _start(self, log: IO[bytes]) -> psutil.Popen:
         return psutil.Popen(
-            ["taskset", "-c", str(SERVER_CORE), sys.executable, "manage.py", "serve"],
+            self._command,
             env=self._environment,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -18,7 +18,7 @@ from bench.upstream import Sent, Upstream, prompt
 from bench.viewer import Viewer, open_viewer
 from chat.models import User
 
-PATHS = {"page": "/ws/sessions/{}/page", "events": "/ws/sessions/{}/"}
+PATHS = {"page": "/ws/sessions/{}/page?frames=short", "events": "/ws/sessions/{}/"}
 CONFIG = """
 default_agent = "agent"
 [agents.agent]
@@ -104,6 +104,10 @@ class Stage:
             stream.viewer.send(type="cancel")
         async with asyncio.timeout(60):
             await asyncio.gather(*ended)
+
+    async def quiet(self) -> None:
+        """Wait until the server has finished what it was asked for."""
+        await self.server.quiet()
 
     async def leave(self, streams: Sequence[Stream]) -> None:
         for stream in streams:

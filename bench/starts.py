@@ -8,8 +8,13 @@ from bench.figures import both, print_table
 from bench.stage import Stage, Stream, spend
 
 
-async def measure(stage: Stage, counts: list[int]) -> None:
-    """Print, for each number of starts, from Send to the upstream's request, and from its first token to the frame."""
+async def measure(stage: Stage, counts: list[int], messages: int = 0, beside: int = 0) -> None:
+    """Print, for each number of starts, from Send to the upstream's request, and from its first token to the frame.
+
+    The sessions have so many `messages`; `beside` them the database has other sessions.
+    """
+    if beside:
+        await stage.sessions(beside)
     head = [
         "starts in 1 s",
         "send → request p50 ms",
@@ -19,12 +24,13 @@ async def measure(stage: Stage, counts: list[int]) -> None:
         "own share p50 ms",
         "p99",
     ]
-    rows = [[str(count), *await _row(stage, count)] for count in counts]
-    print_table(f"First tokens, {stage.server.kind}, {stage.provider}", head, rows)
+    rows = [[str(count), *await _row(stage, count, messages)] for count in counts]
+    about = f"{messages} messages each, {beside} sessions beside"
+    print_table(f"First tokens, {stage.server.kind}, {stage.provider}, {stage.face}, {about}", head, rows)
 
 
-async def _row(stage: Stage, count: int) -> list[str]:
-    streams = await stage.watch(await stage.sessions(count))
+async def _row(stage: Stage, count: int, messages: int) -> list[str]:
+    streams = await stage.watch(await stage.sessions(count, messages))
     loop = asyncio.get_running_loop()
     began = loop.time()
     for number, stream in enumerate(streams):

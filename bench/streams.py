@@ -19,7 +19,7 @@ HEAD = [
     "CPU %",
     "CPU s / 1,000 tokens",
     "frames/s",
-    "KB/s",
+    "B / token",
     "MiB",
     "upstream late p99 ms",
 ]
@@ -49,7 +49,7 @@ class Run:
             f"{self.spent.share * 100:.0f}",
             f"{self.spent.per_thousand:.4f}",
             f"{self.frames / seconds:,.0f}",
-            f"{self.bytes / seconds / 1000:,.0f}",
+            f"{self.bytes / self.spent.tokens:,.1f}",
             f"{self.memory / 2**20:.0f}",
             f"{self.late * 1000:.1f}",
         ]

@@ -8,6 +8,7 @@ import json
 import os
 import struct
 import time
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,10 @@ OnFrame = Callable[[bytes, float], None]
 
 
 class Viewer(asyncio.Protocol):
-    """One socket on one session. `seen[n]` is when token n was first shown; `wait_for` finds a frame by its bytes."""
+    """One socket on one session, which takes compressed frames as browsers do.
+
+    `seen[n]` is when token n was first shown; `wait_for` finds a frame by its bytes; `bytes` came over the wire.
+    """
 
     def __init__(self, path: str, cookie: str, host: str) -> None:
         self.seen: list[float] = []
@@ -27,9 +31,11 @@ class Viewer(asyncio.Protocol):
         self._head = (
             f"GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Key: {base64.b64encode(os.urandom(16)).decode()}\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n"
             f"Origin: http://{host}\r\nCookie: {cookie}\r\n\r\n"
         )
         self._buffer = bytearray()
+        self._inflater = zlib.decompressobj(-15)
         self._open: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting: list[tuple[bytes, asyncio.Future[float]]] = []
         self._transport: asyncio.Transport | None = None
@@ -98,14 +104,16 @@ class Viewer(asyncio.Protocol):
                 size, at = int.from_bytes(buffer[start + 2 : start + 10]), start + 10
             if len(buffer) < at + size:
                 break
+            self.bytes += at + size - start
             if buffer[start] == 0x81:
                 self._take(bytes(buffer[at : at + size]), now)
+            elif buffer[start] == 0xC1:
+                self._take(self._inflater.decompress(buffer[at : at + size] + b"\0\0\xff\xff"), now)
             start = at + size
         del buffer[:start]
 
     def _take(self, frame: bytes, now: float) -> None:
         self.frames += 1
-        self.bytes += len(frame)
         missing = last_word(frame) + 1 - len(self.seen)
         if missing > 0:
             self.seen.extend([now] * missing)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
+from agents.approval import Approvers
 from chat import ids
-from chat.errors import Forbidden, NoSuchSession, NoSuchWorkspace, NotForGuests
-from chat.models import Membership, Session, SessionRole, Share, User, Workspace
+from chat.errors import Forbidden, NoSuchAgentHere, NoSuchSession, NoSuchWorkspace, NotForGuests
+from chat.models import AgentPreset, Membership, Session, SessionRole, Share, User, UserSessionState, Workspace
+
+# The names of agents. Other texts would be errors for PostgreSQL.
+AGENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 
 class Permission(StrEnum):
@@ -21,15 +27,25 @@ class Permission(StrEnum):
     INVITE = "invite"
     SEE_MEMBERS = "see_members"
     MAKE_AGENTS = "make_agents"
+    ADD_KNOWLEDGE = "add_knowledge"
     SEE_USAGE = "see_usage"
     MANAGE_RULES = "manage_rules"
     MANAGE_NOTES = "manage_notes"
+    MANAGE_KNOWLEDGE = "manage_knowledge"
     MANAGE_AGENTS = "manage_agents"
     MANAGE_TOOLS = "manage_tools"
     MANAGE_MEMBERS = "manage_members"
 
 
-_OF_MEMBERS = frozenset({Permission.BEGIN_SESSIONS, Permission.INVITE, Permission.SEE_MEMBERS, Permission.MAKE_AGENTS})
+_OF_MEMBERS = frozenset(
+    {
+        Permission.BEGIN_SESSIONS,
+        Permission.INVITE,
+        Permission.SEE_MEMBERS,
+        Permission.MAKE_AGENTS,
+        Permission.ADD_KNOWLEDGE,
+    }
+)
 PERMISSIONS: dict[str, frozenset[Permission]] = {
     Membership.Role.OWNER: frozenset(Permission),
     Membership.Role.ADMIN: frozenset(Permission),
@@ -39,15 +55,50 @@ PERMISSIONS: dict[str, frozenset[Permission]] = {
 
 
 def sessions_of(user: User | AnonymousUser) -> QuerySet[Session]:
-    """Return the sessions that a user may see: their own and those shared with them, without deleted ones.
+    """Return the sessions that a user may see: their own, those shared with them, and those open to their workspaces.
 
-    The query checks that the user is active, because a socket's user object is as old as the socket.
+    Deleted ones are left out. The query checks that the user is active, because a socket's user object is as old as the
+    socket.
     """
     if not isinstance(user, User):
         return Session.objects.none()
-    shared = _shares().filter(user=user).values("session")
-    sessions = Session.objects.filter(Q(owner=user, owner__is_active=True) | Q(pk__in=shared))
-    return sessions.exclude(status=Session.Status.DELETED)
+    seen = _own_or_shared(user) | open_to(user)
+    return Session.objects.filter(seen).exclude(status=Session.Status.DELETED)
+
+
+def listed_sessions_of(user: User) -> QuerySet[Session]:
+    """Return the sessions of a user's list. Those that are open to a workspace are in it once the user opens them."""
+    entered = UserSessionState.objects.filter(user=user).values("session")
+    listed = _own_or_shared(user) | Q(open_to(user), pk__in=entered)
+    return Session.objects.filter(listed).exclude(status=Session.Status.DELETED)
+
+
+def _own_or_shared(user: User) -> Q:
+    return Q(owner=user, owner__is_active=True) | Q(pk__in=_shares().filter(user=user).values("session"))
+
+
+def open_to(user: User) -> Q:
+    """Return the condition for sessions, deleted ones too, that are open to the members of a workspace of the user.
+
+    It is one of the row, not of a set of all open sessions, so that a query for one session looks at no other.
+    """
+    mine = memberships_of(user).filter(user__is_active=True)
+    return Q(_is_open(), workspace__in=mine.values("workspace"))
+
+
+def _is_open() -> Q:
+    """Return the condition for sessions that are open. Owners who have left the workspace do not open theirs to it."""
+    return Q(is_member("owner", "workspace"), workspace_role__gt="")
+
+
+def is_member(user: str, workspace: str) -> Exists:
+    """Return the condition that the user at a path of a row is a member, not a guest, of the workspace at another."""
+    members = Membership.objects.filter(user=OuterRef(user), workspace=OuterRef(workspace))
+    return Exists(members.exclude(role=Membership.Role.GUEST))
+
+
+def _open_sessions() -> QuerySet[Session]:
+    return Session.objects.filter(_is_open()).exclude(status=Session.Status.DELETED)
 
 
 def session_for(
@@ -88,6 +139,24 @@ def workspaces_where(user: User, permission: Permission) -> QuerySet[Workspace]:
     return Workspace.objects.filter(pk__in=mine.values("workspace"))
 
 
+def team_of(session: Session) -> QuerySet[Workspace]:
+    """Return the workspace whose files, notes and servers a session's agents use.
+
+    Nothing if the session's owner is no member of it (any more), or a guest: they keep the session, not what is the
+    team's.
+    """
+    members = Membership.objects.filter(user=session.owner_id, workspace=session.workspace_id)
+    return Workspace.objects.filter(pk__in=members.exclude(role=Membership.Role.GUEST).values("workspace"))
+
+
+def may_approve(user: User, session: Session, approvers: Approvers) -> bool:
+    """Return whether a user is one of those who have to approve a call; they must be able to answer it, too."""
+    roles = {"admin": (Membership.Role.ADMIN, Membership.Role.OWNER), "owner": (Membership.Role.OWNER,)}
+    if not approvers:
+        return True
+    return memberships_of(user).filter(workspace=session.workspace_id, role__in=roles[approvers]).exists()
+
+
 def roles_with(permission: Permission) -> list[str]:
     """Return the roles that have a permission."""
     return [role for role, permissions in PERMISSIONS.items() if permission in permissions]
@@ -107,6 +176,37 @@ def workspace_where(user: User, permission: Permission, workspace_id: int | None
     if not may(user, permission, workspace.pk):
         raise Forbidden(_("Your role in this workspace doesn’t allow that. Ask an owner or admin."))
     return workspace
+
+
+def agents_in(user: User, workspace_id: int) -> QuerySet[AgentPreset]:
+    """Return the agents of members that a user sees in a workspace: their own, and those that are shared."""
+    theirs = workspaces_where(user, Permission.MAKE_AGENTS).filter(pk=workspace_id)
+    return AgentPreset.objects.filter(Q(user=user) | Q(is_shared=True), workspace__in=theirs)
+
+
+def agent_in(user: User, workspace_id: int, name: str) -> AgentPreset:
+    """Fetch an agent of members that a user sees in a workspace. Raises NoSuchAgentHere."""
+    row = agents_in(user, workspace_id).filter(name=name).first() if AGENT_NAME.fullmatch(name) else None
+    if row is None:
+        raise NoSuchAgentHere
+    return row
+
+
+def may_change_agent(user: User, row: AgentPreset, *, is_manager: bool) -> bool:
+    """Return whether a user who sees an agent of a workspace may change it: it is theirs, or they manage all."""
+    return row.user_id == user.pk or (is_manager and row.is_shared)
+
+
+def agent_to_change(user: User, workspace_id: int, name: str) -> AgentPreset:
+    """Fetch an agent of a workspace that a user may change.
+
+    Raises NoSuchWorkspace, NoSuchAgentHere if the user does not see it, and Forbidden if it is for others to change.
+    """
+    workspace = workspace_where(user, Permission.MAKE_AGENTS, workspace_id)
+    row = agent_in(user, workspace.pk, name)
+    if not may_change_agent(user, row, is_manager=may(user, Permission.MANAGE_AGENTS, workspace.pk)):
+        raise Forbidden(_("Only its maker, and owners and admins of the workspace, can change this agent."))
+    return row
 
 
 def may_begin_sessions(user: User) -> bool:
@@ -182,38 +282,107 @@ def role_in(user: User, session: Session) -> SessionRole | None:
     """Return a user's role in a session that is not deleted; None if they have no access."""
     if session.owner_id == user.pk:
         return SessionRole.OWNER
-    share = _shares().filter(session=session, user=user).first()
-    return SessionRole(share.role) if share else None
+    found = list(_shares().filter(session=session, user=user).values_list("role", flat=True))
+    if session.workspace_role:
+        opened = Session.objects.filter(open_to(user), pk=session.pk).exclude(status=Session.Status.DELETED)
+        found += opened.values_list("workspace_role", flat=True)
+    return _highest(found)
+
+
+def _highest(found: Iterable[str]) -> SessionRole | None:
+    return max(map(SessionRole, found), key=lambda role: role.rank, default=None)
 
 
 def roles(pairs: Iterable[tuple[int, str]]) -> dict[tuple[int, str], SessionRole]:
-    """Return the roles for pairs of user id and session id, in two queries. Pairs without access are missing."""
+    """Return the roles for pairs of user id and session id, in two or three queries.
+
+    Pairs without access are missing.
+    """
     pairs = set(pairs)
-    users, sessions = {user for user, _ in pairs}, {session for _, session in pairs}
-    found: dict[tuple[int, str], SessionRole] = {
-        (user, session): SessionRole(role)
-        for user, session, role in _shares()
-        .filter(user__in=users, session__in=sessions)
-        .values_list("user_id", "session_id", "role")
-    }
-    owners = Session.objects.filter(pk__in=sessions, owner__in=users, owner__is_active=True)
-    owners = owners.exclude(status=Session.Status.DELETED)
-    found.update(dict.fromkeys(owners.values_list("owner_id", "pk"), SessionRole.OWNER))
+    users, ids = {user for user, _ in pairs}, {session for _, session in pairs}
+    shares = _shares().filter(user__in=users, session__in=ids).values_list("user_id", "session_id", "role")
+    sessions = Session.objects.filter(pk__in=ids).exclude(status=Session.Status.DELETED).order_by()
+    rows = list(sessions.only("owner_id", "workspace_id", "workspace_role").annotate(is_owned=F("owner__is_active")))
+    given = [*shares, *_roles_of_members(users, [row for row in rows if row.workspace_role])]
+    found: dict[tuple[int, str], SessionRole] = {}
+    for user, session, role in sorted(given, key=lambda each: SessionRole(each[2]).rank):
+        found[user, session] = SessionRole(role)
+    found.update({(row.owner_id, row.pk): SessionRole.OWNER for row in rows if row.is_owned})
     return {pair: role for pair, role in found.items() if pair in pairs}
+
+
+def _roles_of_members(users: set[int], opened: list[Session]) -> list[tuple[int, str, str]]:
+    """Return the roles that some users have in sessions because these are open to their workspace."""
+    if not opened:
+        return []
+    people = users.union(session.owner_id for session in opened)
+    members = Membership.objects.filter(workspace__in={session.workspace_id for session in opened}, user__in=people)
+    members = members.exclude(role=Membership.Role.GUEST)
+    is_active = {
+        (user, place): active for user, place, active in members.values_list("user", "workspace", "user__is_active")
+    }
+    return [
+        (user, session.pk, session.workspace_role)
+        for session in opened
+        if (session.owner_id, session.workspace_id) in is_active
+        for user in users
+        if is_active.get((user, session.workspace_id))
+    ]
 
 
 def writers_in(session_id: str) -> int:
     """Return how many people can write in a session."""
-    return 1 + _shares().filter(session=session_id, role=SessionRole.EDITOR).distinct().count()
+    owner = Session.objects.filter(pk=session_id).order_by().values("owner")
+    shared = _shares().filter(session=session_id, role=SessionRole.EDITOR).values("user")
+    opened = _open_sessions().filter(pk=session_id, workspace_role=SessionRole.EDITOR).values("workspace")
+    return owner.union(shared, _members_of(opened)).count()
+
+
+def _members_of(workspaces: QuerySet[Any]) -> QuerySet[Any]:
+    """Return the ids of the active members of workspaces, without guests."""
+    members = Membership.objects.filter(workspace__in=workspaces, user__is_active=True)
+    return members.exclude(role=Membership.Role.GUEST).values("user")
 
 
 def people_in(session_ids: Iterable[str]) -> set[int]:
     """Return the ids of all users with access to any of these sessions, even if it is deleted, in one query."""
+    return {user_id for _session, user_id in places_of_people(session_ids)}
+
+
+def places_of_people(session_ids: Iterable[str]) -> list[tuple[str, int]]:
+    """Return each of these sessions with each user who has it in their list, even if it is deleted, in one query."""
     ids = set(session_ids)
-    owners = Session.objects.filter(pk__in=ids, owner__is_active=True).values_list("owner_id")
+    owners = Session.objects.filter(pk__in=ids, owner__is_active=True).values_list("pk", "owner_id")
     shares = Share.objects.filter(session__in=ids, user__is_active=True)
-    guests = shares.filter(user__memberships__workspace=F("session__workspace")).values_list("user_id")
-    return {user_id for (user_id,) in owners.union(guests)}
+    guests = shares.filter(user__memberships__workspace=F("session__workspace")).values_list("session_id", "user_id")
+    return list(owners.union(guests, _entered(ids).values_list("session_id", "user_id")))
+
+
+def _entered(session_ids: Iterable[str]) -> QuerySet[UserSessionState]:
+    """Return the states of members who have opened sessions that are open to their workspace."""
+    entered = UserSessionState.objects.filter(session__in=session_ids, user__is_active=True)
+    return entered.filter(is_member("user", "session__workspace"), session__workspace_role__gt="")
+
+
+def editors_in(session_ids: Iterable[str]) -> set[tuple[int, str]]:
+    """Return who may write in sessions that are not deleted and are in their lists, in one query.
+
+    The result has pairs of user id and session id.
+    """
+    ids = set(session_ids)
+    owners = Session.objects.filter(pk__in=ids, owner__is_active=True).exclude(status=Session.Status.DELETED)
+    shares = _shares().filter(session__in=ids, role=SessionRole.EDITOR)
+    opened = _open_sessions().filter(pk__in=ids, workspace_role=SessionRole.EDITOR)
+    entered = _entered(ids).filter(session__in=opened.values("pk"))
+    pairs = owners.order_by().values_list("owner_id", "pk")
+    return set(pairs.union(shares.values_list("user_id", "session_id"), entered.values_list("user_id", "session_id")))
+
+
+def people_of(session: Session) -> QuerySet[User]:
+    """Return all users with access to a session that is not deleted, unordered."""
+    shared = _shares().filter(session=session).values("user")
+    opened = _members_of(_open_sessions().filter(pk=session.pk).values("workspace"))
+    return User.objects.filter(Q(pk=session.owner_id, is_active=True) | Q(pk__in=shared) | Q(pk__in=opened))
 
 
 def _shares() -> QuerySet[Share]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import threading
+from functools import lru_cache
 from pathlib import Path
 
 from django.conf import settings
 
+from agents.added_tools import load_added_tools
 from agents.registry import Registry, load
 from agents.sandbox.command import Sandbox
 
@@ -22,7 +24,10 @@ def registry() -> Registry:
     with _loading:
         if _registry is None:
             _registry = load(
-                Path(settings.PARLEY_CONFIG) if settings.PARLEY_CONFIG else None, os.environ, server_sandbox
+                Path(settings.PARLEY_CONFIG) if settings.PARLEY_CONFIG else None,
+                os.environ,
+                server_sandbox,
+                load_added_tools(Path(settings.TOOLS_FOLDER).absolute() if settings.TOOLS_FOLDER else None),
             )
         return _registry
 
@@ -40,14 +45,20 @@ def server_sandbox(name: str, network: bool) -> Sandbox:
 def _sandbox(folder: str, *, network: bool) -> Sandbox:
     if not re.fullmatch(r"[A-Za-z0-9_-]+", folder):
         raise ValueError(f"{folder!r} cannot name a folder")
-    parley = {Path(settings.DATA_DIR), Path(settings.BASE_DIR), Path(settings.WORKSPACES)}
+    parley = {str(settings.DATA_DIR), str(settings.BASE_DIR), str(settings.WORKSPACES)}
     if settings.DATABASES["default"]["ENGINE"] == "chat.overrides.sqlite":
-        parley.add(Path(settings.DATABASES["default"]["NAME"]).parent)
+        parley.add(str(Path(settings.DATABASES["default"]["NAME"]).parent))
     return Sandbox(
-        Path(settings.WORKSPACES).resolve() / folder,
+        _resolved(str(settings.WORKSPACES)) / folder,
         network=network,
-        hidden=tuple(sorted(folder.resolve() for folder in parley)),
+        hidden=tuple(sorted(_resolved(folder) for folder in parley)),
     )
+
+
+@lru_cache(maxsize=16)
+def _resolved(folder: str) -> Path:
+    """Return Parley's own folder without links. It stays in its place while the process runs: each request asks."""
+    return Path(folder).resolve()
 
 
 def install(configured: Registry) -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from django.db import connection
 from agents.errors import ConfigError
 from chat.limits.quotas import Quotas, quotas
 from chat.limits.rates import RATES, rates
+from chat.runner import tracing
+from chat.security import web_push
 from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0
@@ -72,6 +75,25 @@ def web_search(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
+def added_tools(**kwargs: Any) -> list[CheckMessage]:
+    """The operator's own tools could be loaded."""
+    from chat.agents_setup import registry
+
+    try:
+        problems, presets = registry().tool_problems, registry().presets()
+    except ConfigError:  # reported above
+        return []
+    hint = "docs/tools.md says how to write one. Parley works without it."
+    texts = [f"A tool is left out. {why}." for why in problems]
+    for preset in presets if problems else ():
+        if missing := [name for name in preset.tools if not registry().may_be_tool(name)]:
+            texts.append(
+                f"The agent {preset.name} does without these tools, which are not known: {', '.join(missing)}."
+            )
+    return [Warning(text, hint=hint, id="parley.W009") for text in texts]
+
+
+@register()
 def mcp_servers(**kwargs: Any) -> list[CheckMessage]:
     """The MCP servers can work on this machine, as far as that is known without asking them."""
     from chat.agents_setup import registry
@@ -107,11 +129,73 @@ def key(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
+def push_messages(**kwargs: Any) -> list[CheckMessage]:
+    """Push messages can be signed, and say whom push services can reach."""
+    key, subject = settings.VAPID_PRIVATE_KEY, settings.VAPID_SUBJECT
+    random = "Set it to 32 random bytes in Base64: openssl rand -base64 32."
+    if not key:  # REDIS_URL is set
+        if os.environ.get("VAPID_SUBJECT"):
+            text = "VAPID_SUBJECT is set, and VAPID_PRIVATE_KEY is not: no notifications can be sent."
+            return [Error(text, hint=random, id="parley.E015")]
+        text = "VAPID_PRIVATE_KEY is not set: Parley sends no notifications to browsers in which it is closed."
+        hint = "Set it to the same 32 random bytes in Base64 everywhere: openssl rand -base64 32."
+        return [Warning(text, hint=hint, id="parley.W010")]
+    try:
+        web_push.check_private_key(key)
+    except ValueError as error:
+        return [Error(f"VAPID_PRIVATE_KEY is no key for push messages: {error}.", hint=random, id="parley.E014")]
+    hint = "Set it to mailto:NAME@DOMAIN or to an address that begins with https://."
+    if subject and not subject.startswith(("mailto:", "https://")):
+        return [Error(f"VAPID_SUBJECT={subject} is no address for push services.", hint=hint, id="parley.E016")]
+    if os.environ.get("VAPID_PRIVATE_KEY") and not subject:
+        text = "VAPID_PRIVATE_KEY is set, and neither VAPID_SUBJECT nor a PUBLIC_URL with https://."
+        return [Error(text, hint=hint, id="parley.E017")]
+    return []
+
+
+@register()
 def port(**kwargs: Any) -> list[CheckMessage]:
     """There is such a port."""
-    if 0 <= settings.PORT <= HIGHEST_PORT:
+    ports = {"PORT": settings.PORT, "MONITORING_PORT": settings.MONITORING_PORT}
+    return [
+        Error(f"{name}={number} is not a port.", hint=f"Ports go up to {HIGHEST_PORT}.", id="parley.E005")
+        for name, number in ports.items()
+        if not 0 <= number <= HIGHEST_PORT
+    ]
+
+
+@register()
+def traces(**kwargs: Any) -> list[CheckMessage]:
+    """What sends traces is installed, if they are wanted."""
+    if not (missing := tracing.missing_package()):
         return []
-    return [Error(f"PORT={settings.PORT} is not a port.", hint=f"Ports go up to {HIGHEST_PORT}.", id="parley.E005")]
+    text = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, and the package {missing} is not installed."
+    hint = "Install requirements/tracing.txt, or unset it."
+    return [Error(text, hint=hint, id="parley.E013")]
+
+
+@register()
+def files(**kwargs: Any) -> list[CheckMessage]:
+    """The settings of an S3 server belong together, and its client is installed."""
+    problem, hint = _problem_of_s3()
+    return [Error(problem, hint=hint, id="parley.E018")] if problem else []
+
+
+def _problem_of_s3() -> tuple[str, str]:
+    """Return what is wrong with the settings of S3, and a remedy."""
+    if not settings.S3_BUCKET:
+        names = ("S3_ENDPOINT", "S3_REGION", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "S3_PREFIX")
+        unused = next((name for name in names if getattr(settings, name)), "")
+        hint = f"Set S3_BUCKET too, or unset {unused}."
+        return (f"{unused} is set without S3_BUCKET: files would be kept in a folder.", hint) if unused else ("", "")
+    if bool(settings.S3_ACCESS_KEY_ID) != bool(settings.S3_SECRET_ACCESS_KEY):
+        hint = "Set both, or neither where the machine has a role that may use the bucket."
+        return "Only one of S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY is set.", hint
+    if settings.S3_ENDPOINT and not settings.S3_ENDPOINT.startswith(("http://", "https://")):
+        return f"S3_ENDPOINT={settings.S3_ENDPOINT} is no address.", "Write https://s3.example.org."
+    if find_spec("botocore") is None:
+        return "S3_BUCKET is set, and the package botocore is not installed.", "Install requirements/s3.txt."
+    return "", ""
 
 
 @register()

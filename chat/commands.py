@@ -27,6 +27,8 @@ BYTES_PER_CHARACTER = 6
 FRAME_OVERHEAD = 256 * 1024
 MOST_TOOLS = 200
 MOST_ROUNDS = 1000
+# Files of the workspace that a session can choose one by one.
+MOST_FILES = 500
 ToolName = Annotated[str, Field(max_length=200)]
 EffortName = Annotated[str, Field(max_length=10)]
 # The longest error message, in characters. It can repeat what was sent.
@@ -348,6 +350,7 @@ class Configure(SessionCommand):
     thinking_budget: Annotated[int, Field(ge=0, le=LARGEST_BUDGET)] | None = None
     compact_at: Annotated[int, Field(ge=0, le=100)] | None = None
     memory: bool | None = None
+    knowledge: Annotated[list[ToolName], Field(max_length=MOST_FILES)] | None = None
 
 
 @command

@@ -6,26 +6,29 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.contrib.auth import get_user
 from django.db import DatabaseError, InterfaceError
+from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from agents.messages import Json
 from chat import languages
 from chat.access import session_for
-from chat.commands import Command, Known, MalformedCommand, Ping, SessionCommand, Sync, longest_frame, parse
+from chat.commands import Command, Known, MalformedCommand, MarkRead, Ping, SessionCommand, Sync, longest_frame, parse
 from chat.dispatch import execute
 from chat.errors import NoSuchSession, ServiceError, unavailable
 from chat.live.credentials import Credential, Login, Token
 from chat.live.feed import Feed
 from chat.live.hub import Hub
-from chat.live.socket_queue import RELOAD, SocketQueue
+from chat.live.socket_queue import RELOAD, SocketQueue, takes_nothing
 from chat.live.subscriber import (
     NO_ACCESS,
     NO_SUCH_SESSION,
@@ -34,6 +37,7 @@ from chat.live.subscriber import (
     TRY_LATER,
     Protocol,
 )
+from chat.log_context import add_log_ids
 from chat.models import ApiToken, SessionRole, User
 from chat.origin import Origin, acting_from, origin_of_socket
 from chat.runner import runtime
@@ -47,6 +51,11 @@ logger = logging.getLogger(__name__)
 # The rate limit of a socket: so many frames at once, and so many a second in the long run.
 BURST = 120
 RATE = 20.0
+# What a lookup raises while the database is away or hangs.
+AWAY = (DatabaseError, InterfaceError, TimeoutError)
+# Commands of a socket that wait for the one that runs. Behind more of them, and behind a long one, frames are not read.
+MOST_WAITING = 32
+LONGEST_WAITING = 10_000
 # A long frame counts as one frame more for each of these.
 CHARS_PER_FRAME = 200_000
 
@@ -63,6 +72,9 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
     hub: Hub
     token: ApiToken | None = None
     socket_queue: SocketQueue | None = None
+    # The commands that were read, and the task that handles them. Most sockets of viewers never send one.
+    _commands: deque[Command] | None = None
+    _handling: asyncio.Task[None] | None = None
     allowance = float(BURST)
     allowed_at = 0.0
 
@@ -81,7 +93,7 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         self.hub = runtime.hub()
         try:
             user = await self.authenticate()
-        except (DatabaseError, InterfaceError) as error:
+        except AWAY as error:
             logger.warning("A socket could not be authenticated: %s", error)
             await self.close(TRY_LATER)
             return
@@ -98,8 +110,7 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
 
     async def authenticate(self) -> User | None:
         """Return the user of the browser; None if they are not signed in or must set up a second factor first."""
-        user = self.scope.get("user")
-        return user if isinstance(user, User) and not is_missing(user, self.scope["session"]) else None
+        return await self.hub.sign_ins.look_up(_user_of, self.scope)
 
     async def enter(self) -> None:
         """Subscribe the signed-in user."""
@@ -129,8 +140,24 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
             return
         if isinstance(command, Ping):
             socket_queue.answer(PONG[self.protocol])
-        else:
-            await self.handle_command(socket_queue, command)
+            return
+        if self._commands is None:
+            self._commands = deque()
+        self._commands.append(command)
+        if self._handling is None or self._handling.done():
+            self._handling = asyncio.get_running_loop().create_task(self._handle_commands(socket_queue, self._commands))
+        if len(self._commands) > MOST_WAITING or len(frame) > LONGEST_WAITING:
+            await self.commands_handled()
+
+    async def _handle_commands(self, socket_queue: SocketQueue, commands: deque[Command]) -> None:
+        """Handle commands in order, in a task: pings are answered in the meantime, also if the database hangs."""
+        while commands:
+            await self.handle_command(socket_queue, commands.popleft())
+
+    async def commands_handled(self) -> None:
+        """Wait until the commands that were read are handled."""
+        if self._handling is not None:
+            await asyncio.wait([self._handling])
 
     def make_socket_queue(self, role: SessionRole | None = None, name: str = "") -> SocketQueue:
         return SocketQueue(
@@ -138,6 +165,7 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
             self._send_text,
             self._close_with,
             user_id=self.user.pk,
+            send_now=self._send_now(),
             credential=self._credential(),
             name=name or self.user.sender,
             language=self.language(),
@@ -166,6 +194,15 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         self.allowed_at = now
         return self.allowance >= 0
 
+    def _send_now(self) -> Callable[[str], bool]:
+        """Return the server's way around the layers of ASGI, which cost several times what the write costs.
+
+        Other servers than Parley's have none.
+        """
+        extensions: Any = self.scope.get("extensions") or {}
+        found: Callable[[str], bool] = extensions.get("parley.frames", {}).get("send_now", takes_nothing)
+        return found
+
     async def _send_text(self, frame: str) -> None:
         await self.send(text_data=frame)
 
@@ -181,6 +218,7 @@ class NotificationConsumer(AuthenticatedConsumer):
         self.hub.enter(self.socket_queue)
 
     async def disconnect(self, code: int) -> None:
+        await self.commands_handled()
         if self.socket_queue is not None:
             self.socket_queue.leave()
             self.hub.exit(self.socket_queue)
@@ -204,15 +242,18 @@ class SessionConsumer(AuthenticatedConsumer):
 
     session_id: str
     viewer: Viewer | None = None
+    # The last read mark that is being stored.
+    _marking: asyncio.Task[None] | None = None
 
     async def enter(self) -> None:
         """Subscribe a user with access to the session; close the socket of any other."""
         self.session_id = self.scope["url_route"]["kwargs"]["session_id"]
+        add_log_ids(session=self.session_id)
         try:
-            role, name = await self.hub.threads.run(_role_and_name, self.user, self.session_id)
+            role, name = await self.hub.sign_ins.look_up(_role_and_name, self.user, self.session_id)
         except NoSuchSession:
             await self.close(NO_SUCH_SESSION)
-        except (DatabaseError, InterfaceError) as error:
+        except AWAY as error:
             logger.warning("A socket could not be subscribed: %s", error)
             await self.close(TRY_LATER)
         else:
@@ -220,6 +261,7 @@ class SessionConsumer(AuthenticatedConsumer):
             self.viewer = Viewer(self.socket_queue, self.hub.watch(self.session_id, self.socket_queue))
 
     async def disconnect(self, code: int) -> None:
+        await self.commands_handled()
         if self.viewer is not None:
             if self.viewer.syncing is not None:
                 self.viewer.syncing.cancel()
@@ -231,8 +273,24 @@ class SessionConsumer(AuthenticatedConsumer):
             return
         if isinstance(command, Sync):
             self._catch_up(self.viewer, command)
+        elif isinstance(command, MarkRead):
+            self._mark_read(self.viewer.socket_queue, command)
         elif isinstance(command, SessionCommand):
             await _answer(self.viewer.socket_queue, command, self._execute(socket_queue, command))
+
+    def _mark_read(self, socket_queue: SocketQueue, command: MarkRead) -> None:
+        """Store a read mark with those of others. Commands do not wait for it; its answer says that it is stored."""
+        self._marking = asyncio.get_running_loop().create_task(
+            _answer(socket_queue, command, self._store_mark(socket_queue, command))
+        )
+
+    async def _store_mark(self, socket_queue: SocketQueue, command: MarkRead) -> None:
+        self.require_write(socket_queue)
+        await self.hub.read_marks.store(self.session_id, self.user.pk, command.revision)
+        socket_queue.answer(_dump({"type": "ack", "ref": command.ref}))
+
+    def require_write(self, socket_queue: SocketQueue) -> None:
+        """Raise ServiceError if the socket's credential allows no commands."""
 
     def _catch_up(self, viewer: Viewer, command: Sync) -> None:
         """Catch up in a task, so that commands need not wait. Of several waiting requests only the last one counts."""
@@ -251,6 +309,7 @@ class SessionConsumer(AuthenticatedConsumer):
         viewer.syncing = None
 
     async def _execute(self, socket_queue: SocketQueue, command: SessionCommand) -> None:
+        self.require_write(socket_queue)
         result = await self.hub.threads_for(command).run(self._execute_in_thread, socket_queue.language, command)
         socket_queue.answer(_dump({"type": "ack", "ref": command.ref, **result}))
 
@@ -258,6 +317,17 @@ class SessionConsumer(AuthenticatedConsumer):
         """Execute a command in a thread of the hub, with the language and the origin of this socket."""
         with acting_from(self.origin):
             return languages.speaking(language, execute, self.user, self.session_id, command)
+
+
+def _user_of(scope: Mapping[str, Any]) -> User | None:
+    """Return the user of a browser's session, as Django's middleware does; None if a second factor is missing."""
+    if "session" not in scope:
+        return None
+    session = scope["session"]
+    request = HttpRequest()
+    request.session = session
+    user = scope["user"] if "user" in scope else get_user(request)
+    return user if isinstance(user, User) and not is_missing(user, session) else None
 
 
 def _role_and_name(user: User, session_id: str) -> tuple[SessionRole, str]:
@@ -318,13 +388,12 @@ class EventsConsumer(SessionConsumer):
         secret = self.scope.get("api_token")
         if not isinstance(secret, str):
             return await super().authenticate()
-        self.token = await self.hub.threads.run(api_tokens.recognised, secret)
+        self.token = await self.hub.sign_ins.look_up(api_tokens.recognised, secret)
         return self.token.user if self.token else None
 
-    async def _execute(self, socket_queue: SocketQueue, command: SessionCommand) -> None:
+    def require_write(self, socket_queue: SocketQueue) -> None:
         if self.token is not None and self.token.scope != ApiToken.Scope.WRITE:
             raise ServiceError("read_only_token", languages.speaking(socket_queue.language, _read_only))
-        await super()._execute(socket_queue, command)
 
     def language(self) -> str:
         header = dict(self.scope["headers"]).get(b"accept-language", b"")
@@ -335,6 +404,11 @@ class PageConsumer(SessionConsumer):
     """Events as HTML for Parley's own page (docs/protocol.md, 4)."""
 
     protocol = "page"
+
+    def make_socket_queue(self, role: SessionRole | None = None, name: str = "") -> SocketQueue:
+        socket_queue = super().make_socket_queue(role, name)
+        socket_queue.short_frames = self.query_parameter("frames") == "short"
+        return socket_queue
 
     async def enter(self) -> None:
         """Accept the page, and reload it if the viewer's role or workspace changed since it was rendered."""

@@ -24,6 +24,7 @@ from django.db import (
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from chat.log_context import log_ids, logging_ids
 from chat.overrides.sqlite.base import DatabaseWrapper as SqliteWrapper
 
 if TYPE_CHECKING:
@@ -59,8 +60,13 @@ class Threads:
         self._opened: list[BaseDatabaseWrapper] = []
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, lambda: self._call(function, *args, **kwargs))
+        loop, ids = asyncio.get_running_loop(), log_ids()
+
+        def call() -> T:
+            with logging_ids(ids):
+                return self._call(function, *args, **kwargs)
+
+        return await loop.run_in_executor(self._pool, call)
 
     async def run_with_retry(
         self, function: Callable[..., T], *args: Any, unless: Callable[[], bool] = lambda: False

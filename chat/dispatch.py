@@ -22,7 +22,7 @@ from chat.models import ChatMessage, Session, User
 from chat.queries import messages
 from chat.queries.attachments import described
 from chat.services.idempotency import create_once
-from chat.services.messages import context_inclusion, editing, sending, suggestions
+from chat.services.messages import context_inclusion, editing, sending, starting, suggestions
 from chat.services.runs import answering, attempts, compaction, control
 from chat.services.sessions import agents, forking, lifecycle, user_state
 from chat.services.sessions.actions import SessionAction, apply_action
@@ -35,6 +35,10 @@ HANDLERS: dict[type[SessionCommand], Handler[Any]] = {}
 
 def execute(user: User, session_id: str, command: SessionCommand) -> Json:
     """Execute a command for a user; return the contents of its `ack`. Raises ServiceError."""
+    if isinstance(command, commands.SendMessage):
+        spend("sends", user.pk)
+        if (begun := _begin_turn(user, session_id, command)) is not None:
+            return begun
     session, _role = session_for(user, session_id, command.needs)
     if command.limit is not None:
         spend(command.limit, user.pk)
@@ -105,9 +109,17 @@ def handles(kind: type[Command]) -> Callable[[Handler[Command]], Handler[Command
     return register
 
 
+def _begin_turn(user: User, session_id: str, command: commands.SendMessage) -> Json | None:
+    """Begin a turn at once if that is plain. The transaction checks the access."""
+    if command.attachments:
+        return None
+    begun = starting.begin_turn(author=user, session_id=session_id, text=command.text, key=command.key)
+    return {**asdict(begun), "queued": False, "repeated": False} if begun is not None else None
+
+
 @handles(commands.SendMessage)
 def _send(user: User, session: Session, command: commands.SendMessage) -> Json:
-    sent = sending.send_message(
+    sent = sending.add_message(
         session=session, author=user, text=command.text, key=command.key, attachment_ids=command.attachments
     )
     return {**asdict(sent), "turn_id": sent.turn_id or None}
@@ -302,6 +314,7 @@ def _configure(user: User, session: Session, command: commands.Configure) -> Jso
         thinking_budget=command.thinking_budget,
         compact_at=command.compact_at,
         memory=command.memory,
+        knowledge=command.knowledge,
     )
     return {}
 

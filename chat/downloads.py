@@ -1,7 +1,8 @@
-"""Downloads: file names, streamed text, and streamed ZIP archives."""
+"""Downloads: file names, streamed text, stored files and their ranges, and streamed ZIP archives."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 import zipfile
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator
@@ -9,9 +10,13 @@ from datetime import datetime
 from itertools import islice
 
 from asgiref.sync import sync_to_async
+from django.core.files.base import File
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
+
+from agents.sandbox.browsing import OpenFile
 
 # What some system's file names cannot have.
 FORBIDDEN = '\\/:*?"<>|'
@@ -23,6 +28,9 @@ PIECES_AT_ONCE = 100
 BYTES_AT_ONCE = 1_000_000
 # So much of an archive is handed on together.
 ZIPPED_AT_ONCE = 64 * 1024
+# Bytes of a stored file that are read at once.
+PIECE = 256 * 1024
+SINGLE_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
 def file_name(title: str, otherwise: str, ending: str) -> str:
@@ -38,10 +46,17 @@ def streamed(request: HttpRequest, pieces: Iterator[str], *, name: str, media_ty
     return passed_on(request, encoded, name=name, media_type=f"{media_type}; charset=utf-8")
 
 
-def passed_on(request: HttpRequest, pieces: Iterator[bytes], *, name: str, media_type: str) -> StreamingHttpResponse:
-    """Stream bytes as a download that is not cached."""
+def passed_on(
+    request: HttpRequest,
+    pieces: Iterator[bytes],
+    *,
+    name: str,
+    media_type: str,
+    inline: bool = False,
+) -> StreamingHttpResponse:
+    """Stream bytes that are not cached: as a download, or `inline` for the browser to show."""
     content = _asynchronous(pieces) if isinstance(request, ASGIRequest) else pieces
-    kept_as = content_disposition_header(True, name) or "attachment"
+    kept_as = content_disposition_header(not inline, name) or "attachment"
     headers = {"Content-Disposition": kept_as, "Cache-Control": "private, no-store"}
     return StreamingHttpResponse(content, content_type=media_type, headers=headers)
 
@@ -84,6 +99,63 @@ class _Sink:
         self._pieces.clear()
         self.size = 0
         return taken
+
+
+def of_file(request: HttpRequest, found: OpenFile, *, media_type: str = "") -> StreamingHttpResponse:
+    """Stream a file of a workspace and close it: as a download, or for the browser to show as the given media type."""
+    name, kind = found.entry.name, media_type or "application/octet-stream"
+    response = passed_on(request, found.pieces(), name=name, media_type=kind, inline=bool(media_type))
+    response["Content-Length"] = str(found.entry.size)
+    # It may never be read. FileResponse does the same.
+    response._resource_closers.append(found.stream.close)  # type: ignore[attr-defined]  # the stubs lack it
+    return response
+
+
+def requested_range(request: HttpRequest, tag: str, size: int) -> range | None:
+    """Return the bytes that `Range` asks for; None for the whole file, an empty range for bytes that do not exist.
+
+    Several ranges, other units and a stale `If-Range` get the whole file, as RFC 9110 allows.
+    """
+    match = SINGLE_RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
+    if match is None or match[1] == match[2] == "" or request.headers.get("If-Range", tag) != tag:
+        return None
+    if not match[1]:
+        return range(max(0, size - int(match[2])), size)
+    first, last = int(match[1]), int(match[2] or size - 1)
+    if match[2] and last < first:
+        return None
+    return range(first, min(last + 1, size)) if first < size else range(0)
+
+
+def of_stored(
+    request: HttpRequest, file: File[bytes], part: range | None = None, *, media_type: str, headers: dict[str, str]
+) -> HttpResponseBase:
+    """Serve a stored file, or a part of it, and close it. What is large is streamed."""
+    size = file.size
+    wanted = range(size) if part is None else part
+    if part is not None:
+        headers = {**headers, "Content-Range": f"bytes {part.start}-{part.stop - 1}/{size}"}
+    status = 200 if part is None else 206
+    if len(wanted) <= BYTES_AT_ONCE:
+        with file:
+            file.seek(wanted.start)
+            data = file.read(len(wanted))
+        return HttpResponse(data, status=status, content_type=media_type, headers=headers)
+    pieces = _pieces(file, wanted)
+    content = _asynchronous(pieces) if isinstance(request, ASGIRequest) else pieces
+    headers = {**headers, "Content-Length": str(len(wanted))}
+    response = StreamingHttpResponse(content, status=status, content_type=media_type, headers=headers)
+    response._resource_closers.append(file.close)  # type: ignore[attr-defined]  # the stubs lack it
+    return response
+
+
+def _pieces(file: File[bytes], wanted: range) -> Iterator[bytes]:
+    left = len(wanted)
+    with file:
+        file.seek(wanted.start)
+        while left > 0 and (piece := file.read(min(PIECE, left))):
+            left -= len(piece)
+            yield piece
 
 
 async def _asynchronous(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:

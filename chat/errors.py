@@ -4,9 +4,12 @@ ServiceError                 the request cannot be carried out; the message says
 ├── NoSuchSession            it does not exist or the user may not see it (the error does not tell which)
 ├── NoSuchMessage            the same, in a session that the user may see
 ├── NoSuchWorkspace          it does not exist or the user is not a member (the error does not tell which)
+├── NoSuchAgentHere          no member has made it in the workspace, or not for the user to see
 ├── Forbidden                the user's role does not allow it
 │   └── NotForGuests         the user is a guest of the workspace
 ├── Busy                     not possible while the agent is running
+├── FilesUnavailable         the storage of uploaded files does not respond
+│   └── FilesRefused         it refuses what Parley asks
 └── Invalid                  the input is not valid
 """
 
@@ -53,6 +56,13 @@ class NoSuchWorkspace(ServiceError):
         super().__init__(self.CODE, _("Workspace not found, or you are no longer a member."))
 
 
+class NoSuchAgentHere(ServiceError):
+    CODE: ClassVar[str] = "agent_not_found"
+
+    def __init__(self) -> None:
+        super().__init__(self.CODE, _("Agent not found. It may have been withdrawn."))
+
+
 class Forbidden(ServiceError):
     CODE: ClassVar[str] = "forbidden"
 
@@ -77,3 +87,20 @@ class Invalid(ServiceError):
 
     def __init__(self, message: str) -> None:
         super().__init__(self.CODE, message)
+
+
+class FilesUnavailable(ServiceError, OSError):
+    """The storage of uploaded files does not respond, or refuses: an OSError, as from a disk that fails."""
+
+    CODE: ClassVar[str] = "unavailable"
+
+    def __init__(self) -> None:
+        super().__init__(self.CODE, _("Files are not available right now. Try again in a moment."))
+
+
+class FilesRefused(FilesUnavailable):
+    """The storage responds and refuses: a setting is wrong. `reason` is for operators."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self.reason = reason

@@ -1,12 +1,30 @@
-"""Which agents a message mentions: it names them after an @ (RUN-17)."""
+"""Whom a text mentions: agents and people, by their name after an @ (RUN-17, LIVE-07). Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 
 # Every agent has this name, beside its own.
 ANY_AGENT = "agent"
+# An e-mail address mentions no one, and neither does the beginning of a longer word. Some languages have no spaces
+# between words, and Korean particles follow a name directly: Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean.
+NOT_INSIDE = r"(?<![A-Za-z0-9_.@])"
+NOT_LONGER = r"(?![^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|-)"
+_POSSIBLE = re.compile(NOT_INSIDE + r"@(?=[^\s@])")
+# So many @ of a text are looked at for people. Each can cost as much as there are names.
+MOST_LOOKED_AT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Where a text mentions a person: its characters from `start` on, the @ included."""
+
+    user_id: int
+    start: int
+    length: int
 
 
 def mentioned(text: str, names: Mapping[str, str]) -> list[str]:
@@ -17,12 +35,36 @@ def mentioned(text: str, names: Mapping[str, str]) -> list[str]:
     known: dict[str, str] = {}
     for name, agent in names.items():
         known.setdefault(name.casefold(), agent)
-    anyone = "|".join(map(re.escape, sorted((name for name in names if name), key=len, reverse=True)))
-    # An e-mail address names no one, and @agents is another name than @agent.
-    found = re.findall(rf"(?<![A-Za-z0-9_.@])@({anyone})(?![A-Za-z0-9_-])", text, re.IGNORECASE) if anyone else []
-    return list(dict.fromkeys(known[name.casefold()] for name in found if name.casefold() in known))
+    found = (match[1].casefold() for match in _matches(text, names))
+    return list(dict.fromkeys(known[name] for name in found if name in known))
 
 
 def mentions(text: str, names: Iterable[str]) -> bool:
     """Return whether a text has one of the names, or "agent", after an @."""
     return bool(mentioned(text, dict.fromkeys([ANY_AGENT, *names], ANY_AGENT)))
+
+
+def mentioned_people(text: str, names: Iterable[tuple[str, int]]) -> list[Mention]:
+    """Return where a text mentions people, in its order. `names` are what can follow an @, and the user so called.
+
+    A name of several users mentions all of them.
+    """
+    known: dict[str, dict[int, None]] = {}
+    for name, user_id in names:
+        known.setdefault(name.casefold(), {})[user_id] = None
+    return [
+        Mention(user_id, match.start(), match.end() - match.start())
+        for match in _matches(text, known, MOST_LOOKED_AT)
+        for user_id in known.get(match[1].casefold(), ())
+    ]
+
+
+def _matches(text: str, names: Iterable[str], most: int | None = None) -> Iterator[re.Match[str]]:
+    """Yield where one of the names follows an @, the longest that fits, among the first `most` @ that can mention."""
+    anyone = "|".join(map(re.escape, sorted((name for name in names if name), key=len, reverse=True)))
+    if not anyone:
+        return
+    pattern = re.compile(f"@({anyone}){NOT_LONGER}", re.IGNORECASE)
+    for at in islice(_POSSIBLE.finditer(text), most):
+        if match := pattern.match(text, at.start()):
+            yield match

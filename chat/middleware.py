@@ -16,6 +16,7 @@ from django.utils.decorators import sync_and_async_middleware
 from django.utils.translation import gettext as _
 
 from chat import languages
+from chat.errors import FilesUnavailable
 from chat.limits.rates import RateLimited
 from chat.origin import acting_from, origin_of
 from chat.security.password_hashing import HashersBusy
@@ -26,8 +27,8 @@ from chat.services.people.second_factor import is_missing
 PACKED = ("image/", "application/pdf", "text/event-stream")
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
-    "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 # Dictation uses the microphone. None of the others is used, and no script that got in should ask for them.
 PERMISSIONS = "microphone=(self), " + ", ".join(
@@ -173,25 +174,30 @@ def _spoken(response: HttpResponseBase, chosen: str) -> HttpResponseBase:
 
 @sync_and_async_middleware
 def refusals(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Answer requests that exceed a limit with 429 where their view does not show it in its own page."""
+    """Answer requests that exceed a limit with 429, and those that need files that are not available with 503.
+
+    Their views may show it in their own pages.
+    """
     middleware = finishing(lambda request, response: response)(get_response)
-    middleware.process_exception = _too_many_requests  # type: ignore[attr-defined]  # Django looks for it on the callable
+    middleware.process_exception = _refused  # type: ignore[attr-defined]  # Django looks for it on the callable
     return middleware
 
 
-def _too_many_requests(request: HttpRequest, error: Exception) -> HttpResponse | None:
+def _refused(request: HttpRequest, error: Exception) -> HttpResponse | None:
     if isinstance(error, HashersBusy):
         error = RateLimited(RETRY_SECONDS, _("Many people are signing in right now. Try again in %(wait)s."))
-    if not isinstance(error, RateLimited):
+    if not isinstance(error, RateLimited | FilesUnavailable):
         return None
+    status = 429 if isinstance(error, RateLimited) else 503
     response: HttpResponse
     if request.headers.get("Accept") == "application/json":
-        response = JsonResponse({"code": error.code, "message": error.message, **error.details}, status=429)
+        response = JsonResponse({"code": error.code, "message": error.message, **error.details}, status=status)
     elif "HX-Request" in request.headers:
-        response = HttpResponse(error.message, status=429, content_type="text/plain; charset=utf-8")
+        response = HttpResponse(error.message, status=status, content_type="text/plain; charset=utf-8")
     else:
-        response = render(request, "refused.html", {"status": 429, "message": error.message}, status=429)
-    response["Retry-After"] = str(error.details["retry_after"])
+        page = "refused.html" if status == 429 else "503.html"
+        response = render(request, page, {"status": status, "message": error.message}, status=status)
+    response["Retry-After"] = str(error.details.get("retry_after", RETRY_SECONDS))
     return response
 
 

@@ -34,12 +34,12 @@ def require_current() -> None:
 
 def missing_migrations() -> set[Migration]:
     """Return the migrations of this version that have not been applied to the database, as (app, name)."""
-    return set(_migrations() - applied_migrations())
+    return set(known_migrations() - applied_migrations())
 
 
 def unknown_migrations() -> set[Migration]:
     """Return the migrations that have been applied to the database and that this version does not have."""
-    return applied_migrations() - _migrations()
+    return applied_migrations() - known_migrations()
 
 
 def applied_migrations() -> set[Migration]:
@@ -47,5 +47,6 @@ def applied_migrations() -> set[Migration]:
 
 
 @cache
-def _migrations() -> frozenset[Migration]:
+def known_migrations() -> frozenset[Migration]:
+    """Return the migrations of this version."""
     return frozenset(MigrationLoader(None).disk_migrations or ())

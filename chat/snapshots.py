@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from decimal import Decimal
 from typing import Any, Literal, get_args
 
 from agents.errors import Remedy
 from agents.messages import Json
+from agents.prices import Money
 from agents.reasoning import Reasoning
 from agents.sources import cited, read_sources
 from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, attached_to
 
 AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
 # What the agent does besides answering.
-Activity = Literal["", "compacting"]
+Activity = Literal["", "compacting", "retrying"]
 # How a compaction ended. "changed": messages were changed while the model read them, "nothing": there were none.
 CompactionOutcome = Literal["done", "failed", "stopped", "changed", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class SubsessionSnapshot:
+    """The session in which another agent does what a call asks for.
+
+    `tokens` and `costs` are what it has used, with sessions below it; `tokens` is None while it works.
+    """
+
+    id: str
+    agent: str
+    title: str
+    tokens: int | None = None
+    costs: tuple[Json, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: object) -> SubsessionSnapshot | None:
+        """Read what a row has; None for something else that was set by hand."""
+        if not isinstance(data, dict) or not isinstance(data.get("id"), str):
+            return None
+        tokens, costs = data.get("tokens"), data.get("costs")
+        return cls(
+            data["id"],
+            str(data.get("agent", "")),
+            str(data.get("title", "")),
+            tokens if type(tokens) is int else None,
+            tuple(costs) if isinstance(costs, list | tuple) else (),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +53,11 @@ class ToolSnapshot:
     """A tool call with its result; times are ISO 8601.
 
     `question` is what people are asked ("" if nothing), and `answer` what they have answered, with who and when.
-    `origin` is where foreign text in the result comes from, "" if there is none.
+    `question` is "elicitation" while a running call waits for an answer to the last of what it has `asked`.
+    `approval` has what a call needs and each decision, if one person alone cannot approve it.
+    `origin` is where foreign text in the result comes from, "" if there is none. `files` are those of the workspace
+    that the tool has returned: path, media_type and size of each. `subsession` is the session of another agent that the
+    call asks.
     """
 
     call_id: str
@@ -37,7 +71,11 @@ class ToolSnapshot:
     answered_by: str = ""
     answered_by_id: int | None = None
     answered_at: str | None = None
+    approval: Any = None
     origin: str = ""
+    subsession: SubsessionSnapshot | None = None
+    files: list[Json] = field(default_factory=list)
+    asked: list[Json] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +85,15 @@ class SourceSnapshot:
     number: int
     title: str
     url: str
+
+
+@dataclass(frozen=True, slots=True)
+class MentionSnapshot:
+    """Where a text mentions a person: its characters from `start` on, the @ included."""
+
+    user_id: int
+    start: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +185,7 @@ class MessageSnapshot:
     held: bool = False
     for_agent: bool = True
     sources: tuple[SourceSnapshot, ...] = ()
+    mentions: tuple[MentionSnapshot, ...] = ()
     summarises: int | None = None
     attempt_count: int = 0
     attempt_current: int = 0
@@ -178,6 +226,7 @@ class MessageSnapshot:
             stopped_by_id=row.stopped_by_id,
             held=row.held,
             sources=_sources(row),
+            mentions=tuple(MentionSnapshot(*each) for each in row.mentions or ()),
             for_agent=row.for_agent,
             summarises=row.summarises,
             attempt_count=row.attempt_count,
@@ -192,10 +241,11 @@ class MessageSnapshot:
         # During an upgrade a process of the version before sends fewer fields.
         values = {name: data[name] for name in _MESSAGE if name in data}
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
-        values["tool"] = ToolSnapshot(**data["tool"]) if data["tool"] else None
+        values["tool"] = _tool_from_json(data["tool"]) if data["tool"] else None
         values["error"] = ErrorSnapshot(**data["error"]) if data.get("error") else None
         values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
         values["sources"] = tuple(SourceSnapshot(**each) for each in data.get("sources", ()))
+        values["mentions"] = tuple(MentionSnapshot(**each) for each in data.get("mentions", ()))
         return cls(**values)
 
     def to_json(self) -> Json:
@@ -203,15 +253,27 @@ class MessageSnapshot:
         values = {name: getattr(self, name) for name in _MESSAGE}
         values["usage"] = {name: getattr(self.usage, name) for name in _USAGE} if self.usage else None
         values["tool"] = {name: getattr(self.tool, name) for name in _TOOL} if self.tool else None
+        if self.tool and self.tool.subsession:
+            values["tool"]["subsession"] = asdict(self.tool.subsession)
         values["error"] = asdict(self.error) if self.error else None
         values["attachments"] = [asdict(each) for each in self.attachments]
         values["sources"] = [asdict(each) for each in self.sources]
+        values["mentions"] = [asdict(each) for each in self.mentions]
         return values
 
 
 _MESSAGE, _USAGE, _TOOL = (
-    tuple(field.name for field in fields(kind)) for kind in (MessageSnapshot, UsageSnapshot, ToolSnapshot)
+    tuple(each.name for each in fields(kind)) for kind in (MessageSnapshot, UsageSnapshot, ToolSnapshot)
 )
+
+
+def _tool_from_json(data: Json) -> ToolSnapshot:
+    return ToolSnapshot(**{**data, "subsession": SubsessionSnapshot.from_json(data.get("subsession"))})
+
+
+def money_of(data: Json) -> Money:
+    """Read an amount that `subsession` of a row has."""
+    return Money(Decimal(str(data["amount"])), str(data["currency"]))
 
 
 def _usage(row: ChatMessage) -> UsageSnapshot | None:
@@ -252,13 +314,30 @@ def _tool(row: ChatMessage) -> ToolSnapshot:
         result=row.result,
         is_error=row.is_error,
         ended_at=row.ended_at.isoformat() if row.ended_at else None,
-        question=row.question,
+        question="elicitation" if row.is_asking else row.question,
         answer=row.answer,
         answered_by=row.answered_by_name,
         answered_by_id=row.answered_by_id,
         answered_at=row.answered_at.isoformat() if row.answered_at else None,
+        approval=row.approval,
         origin=row.origin,
+        subsession=SubsessionSnapshot.from_json(row.subsession),
+        files=_files(row),
+        asked=[each for each in row.asked or () if isinstance(each, dict)],
     )
+
+
+def _files(row: ChatMessage) -> list[Json]:
+    """Return the files that a tool has returned, without what was set by hand and is none."""
+    found = row.files if isinstance(row.files, list) else []
+    return [
+        {"path": each["path"], "media_type": each["media_type"], "size": each["size"]}
+        for each in found
+        if isinstance(each, dict)
+        and isinstance(each.get("path"), str)
+        and isinstance(each.get("media_type"), str)
+        and isinstance(each.get("size"), int)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +362,7 @@ class SessionSnapshot:
     context_used: int | None
     context_window: int | None
     session_total_tokens: int
-    agent_status: str
+    agent_status: AgentStatus
     tool_name: str
     agent_title: str = ""
     mode: str = Session.Mode.AGENT.value
@@ -292,13 +371,13 @@ class SessionSnapshot:
     agents: tuple[Json, ...] = ()
     reasoning_effort: str = ""
     thinking_budget: int | None = None
-    activity: str = ""
+    activity: Activity = ""
 
     @classmethod
     def from_row(
         cls,
         session: Session,
-        agent_status: str,
+        agent_status: AgentStatus,
         tool_name: str,
         agent_title: str,
         reasoning: Reasoning,
@@ -349,11 +428,14 @@ def activity(run: SessionRun) -> Activity:
     return "compacting" if run.compacting and run.state != RunState.IDLE else ""
 
 
-def agent_status(run: SessionRun, running_tools: list[str]) -> tuple[AgentStatus, str]:
-    """Tell what the agent does now, from the rows (RUN-03): status and, while tools run, the tool's name."""
+def agent_status(run: SessionRun, running_tools: list[str], *, is_asking: bool = False) -> tuple[AgentStatus, str]:
+    """Tell what the agent does now, from the rows (RUN-03): status and, while tools run, the tool's name.
+
+    `is_asking`: a running tool waits for people.
+    """
     if run.state == RunState.IDLE:
         return "idle", ""
-    if run.state == RunState.WAITING:
+    if (run.state == RunState.WAITING and not run.delegating) or (run.state == RunState.RUNNING and is_asking):
         return "waiting", ""
     if running_tools:
         return "tool_calling", running_tools[-1]

@@ -7,6 +7,7 @@ import logging
 import os
 
 from channels.routing import ProtocolTypeRouter, URLRouter
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.db import connections
 
@@ -16,16 +17,20 @@ pages = get_asgi_application()
 from chat import schema  # noqa: E402  # the apps are loaded by the line above
 from chat.asgi.bodies import BodyLimits  # noqa: E402  # likewise
 from chat.asgi.health import Health  # noqa: E402  # likewise
+from chat.asgi.log_ids import ids_of  # noqa: E402  # likewise
 from chat.asgi.mcp import McpEndpoint  # noqa: E402  # likewise
+from chat.asgi.monitoring import Monitor, MonitoringError  # noqa: E402  # likewise
 from chat.asgi.origins import OriginCheck  # noqa: E402  # likewise
 from chat.asgi.refusals import Receive, Scope, Send, refuse_connection  # noqa: E402  # likewise
 from chat.asgi.socket_credentials import authenticated  # noqa: E402  # likewise
-from chat.asgi.unavailable import UnavailableSockets  # noqa: E402  # likewise
+from chat.asgi.unavailable import UnavailablePages, UnavailableSockets  # noqa: E402  # likewise
 from chat.assets import static_files  # noqa: E402  # the apps are loaded by the line above
 from chat.disconnects import watched  # noqa: E402  # likewise
+from chat.log_context import logging_ids  # noqa: E402  # likewise
 from chat.rendering.markdown import highlight  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
 from chat.runner import runtime  # noqa: E402  # likewise
+from config import service_manager  # noqa: E402  # likewise
 from config.data_folder import protect_data  # noqa: E402  # likewise
 from config.descriptors import raise_descriptor_limit  # noqa: E402  # likewise
 from config.shutdown import on_shutdown_signal  # noqa: E402  # likewise
@@ -46,6 +51,7 @@ class Application(ProtocolTypeRouter):
     _started: asyncio.Future[None] | None = None
     _starting: asyncio.Future[None] | None = None
     _health: Health | None = None
+    _monitor: Monitor | None = None
     _is_over = False
 
     @property
@@ -57,7 +63,7 @@ class Application(ProtocolTypeRouter):
     async def start(self) -> None:
         """Start what runs in the background: once, however many ask for it."""
         if self._started is None:
-            self._started = asyncio.ensure_future(_start())
+            self._started = asyncio.ensure_future(self._start())
         try:
             await asyncio.shield(self._started)
         except Exception:
@@ -66,9 +72,21 @@ class Application(ProtocolTypeRouter):
         if self.health.state == "starting":
             self.health.state = "running"
 
+    async def _start(self) -> None:
+        monitor = Monitor(self.health)
+        if settings.MONITORING_PORT:
+            await monitor.start(settings.MONITORING_HOST, settings.MONITORING_PORT)
+        try:
+            await _start()
+        except BaseException:
+            await monitor.stop()
+            raise
+        self._monitor = monitor
+
     def end_streams(self) -> None:
         """Report that the process is about to stop, and end the responses that would go on for ever."""
         self.health.state = "stopping"
+        service_manager.stopping()
         runtime.end_streams()
 
     async def stop(self) -> None:
@@ -82,13 +100,20 @@ class Application(ProtocolTypeRouter):
                 await mcp.stop()
                 await runtime.stop()
                 await self.health.close()
+                if self._monitor is not None:
+                    await self._monitor.stop()
         except TimeoutError:
             logger.warning("The runs did not stop in time; they go on after the next start")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
-        elif self.health.is_probe(scope):
+            return
+        with logging_ids(ids_of(scope)):
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.health.is_probe(scope):
             self._start_in_background()
             await self.health.answer(scope, send)
         elif self._is_over:
@@ -128,7 +153,7 @@ class Application(ProtocolTypeRouter):
 
 def log_failed_start(error: BaseException) -> None:
     """Log what an operator can mend as one line, and anything else with its traceback."""
-    if isinstance(error, schema.WrongSchemaError):
+    if isinstance(error, schema.WrongSchemaError | MonitoringError):
         logger.error("Parley cannot start: %s", error)
     else:
         logger.error("Parley did not start", exc_info=error)
@@ -157,10 +182,14 @@ def _settle() -> None:
     warm_up()
 
 
+async def is_database_silent() -> bool:
+    return await application.health.is_database_silent()
+
+
 mcp = McpEndpoint(pages)
 application = Application(
     {
-        "http": BodyLimits(mcp),
+        "http": UnavailablePages(BodyLimits(mcp), is_database_silent),
         "websocket": UnavailableSockets(authenticated(URLRouter(websocket_urlpatterns), OriginCheck)),
     }
 )

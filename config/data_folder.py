@@ -1,4 +1,4 @@
-"""The data folder: private to the account that runs Parley, with the key that signs sessions."""
+"""The data folder: private to the account that runs Parley, with the keys that Parley makes at its first start."""
 
 from __future__ import annotations
 
@@ -43,15 +43,30 @@ def protect_data() -> list[str]:
 
 
 def secret_key(folder: Path) -> str:
-    """Return the key in the folder; make both if they are missing.
+    """Return the key in the folder that signs sessions; make both if they are missing.
 
     Ends the process with one clear line where that cannot be.
     """
-    path = folder / "secret_key"
+    return _key(folder, "secret_key", secrets.token_urlsafe(50), "everyone has to sign in again")
+
+
+def vapid_key(folder: Path) -> str:
+    """Return the key in the folder that signs push messages, as `secret_key` does.
+
+    32 bytes are a private key of P-256 unless they are above its order, which begins with 32 ones. These begin with six
+    zeros.
+    """
+    made = f"A{secrets.token_urlsafe(32)[1:]}"
+    return _key(folder, "vapid_key", made, "everyone has to turn on their notifications again")
+
+
+def _key(folder: Path, name: str, made: str, cost: str) -> str:
+    """Return the text of a file, which is `made` if there is none. `cost`: what a new one costs."""
+    path = folder / name
     try:
         folder.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         if not path.exists():
-            _write_once(path, secrets.token_urlsafe(50))
+            _write_once(path, made)
         key = path.read_text().strip()
     except OSError as error:
         sys.exit(f"Parley cannot use its data folder {folder}: {error.strerror}. Set PARLEY_DATA to a writable one.")
@@ -60,7 +75,7 @@ def secret_key(folder: Path) -> str:
     if len(key) < SHORTEST_KEY:
         sys.exit(
             f"Parley cannot start: {path} holds no usable key. Restore it from a backup, or delete it: the next start "
-            "makes a new one, and everyone has to sign in again."
+            f"makes a new one, and {cost}."
         )
     return key
 

@@ -1,14 +1,57 @@
-"""Log filters of the console: invalid requests in one line, and no repeated records."""
+"""The form of log lines, and the filters of the console: invalid requests in one line, and no repeated records."""
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import threading
 import time
+from datetime import UTC, datetime
+
+from chat.log_context import all_log_ids
 
 # So many records of one kind are shown in a window of so many seconds; the others are counted.
 BURST = 5
 WINDOW = 10.0
+
+# What people wrote, or what signs in, can be in errors: PostgreSQL quotes whole rows, Pydantic values, Django paths.
+_QUOTED_ROWS = re.compile(r"^(DETAIL|CONTEXT|QUERY|STATEMENT):.*(?:\n[ \t]+.*)*", re.MULTILINE)
+_QUOTED_VALUES = re.compile(r"input_value=.*?(?=, input_type=)", re.DOTALL)
+_SECRET_PATHS = re.compile(r"(/accounts/link/|/join/)[^\s/?\"']+")
+
+
+def without_content(text: str) -> str:
+    """Return a log message or traceback without what errors quote from rows, values and secret addresses."""
+    text = _QUOTED_ROWS.sub(r"\1: …", text)
+    text = _QUOTED_VALUES.sub("input_value=…", text)
+    return _SECRET_PATHS.sub(r"\1…", text)
+
+
+class TextLines(logging.Formatter):
+    """Lines for a terminal."""
+
+    def __init__(self) -> None:
+        super().__init__("{asctime} {levelname} {name}: {message}", style="{")
+
+    def format(self, record: logging.LogRecord) -> str:
+        return without_content(super().format(record))
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per record, with the ids of the request, session, turn and worker that it concerns."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "level": record.levelname,
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "logger": record.name,
+            "message": without_content(record.getMessage()),
+            **all_log_ids(),
+        }
+        if record.exc_info:
+            line["error"] = without_content(self.formatException(record.exc_info))
+        return json.dumps(line, ensure_ascii=False)
 
 
 class Strangers(logging.Filter):

@@ -29,10 +29,23 @@ OPTIONS = {
         "The host names under which Parley answers, separated by commas.", "this machine, `HOST`, `PUBLIC_URL`'s name"
     ),
     "CSRF_TRUSTED_ORIGINS": Option("The addresses from which forms are accepted, separated by commas.", "`PUBLIC_URL`"),
-    "PARLEY_DATA": Option("The folder of the database, the attached files and the secret key.", "`var`"),
+    "PARLEY_DATA": Option("The folder of the database, the attached files and the keys that Parley makes.", "`var`"),
     "DATABASE_URL": Option(
         "`sqlite:////path/to/file` or `postgres://user:password@host:port/name`.", "SQLite in `PARLEY_DATA`"
     ),
+    "S3_BUCKET": Option(
+        "The bucket of an S3 server in which [attached files](deployment.md#files-on-s3) are kept. Several machines "
+        "need one, or a shared `files` in `PARLEY_DATA`.",
+        "a folder: `files` in `PARLEY_DATA`",
+    ),
+    "S3_ENDPOINT": Option("The address of the S3 server: `https://s3.example.org`.", "Amazon's, in `S3_REGION`"),
+    "S3_REGION": Option("The region of the bucket."),
+    "S3_ACCESS_KEY_ID": Option(
+        "The id of the key for the bucket, which may list, read, write and delete.",
+        "what Amazon's tools find, such as the machine's role",
+    ),
+    "S3_SECRET_ACCESS_KEY": Option("The secret of that key."),
+    "S3_PREFIX": Option("The beginning of all names in the bucket, so that several installations can share it."),
     "BACKUPS": Option(
         "How many copies of the SQLite database are kept. A start makes one before a migration; `0`: none."
     ),
@@ -47,6 +60,7 @@ OPTIONS = {
     "SECURITY_LOG_DAYS": Option("How many days the security log keeps an event; `0` keeps all."),
     "PARLEY_CONFIG": Option("The [file](models.md) with providers, models and agents."),
     "TITLES": Option("How a session gets its title after its first turn: from its `model`, or its first `words`."),
+    "TOOLS_FOLDER": Option("A folder of Python files with [tools of your own](tools.md#tools-of-your-own)."),
     "WORKSPACES": Option(
         "The folder of the files of [commands](sandbox.md), with one folder for each session. "
         "Several machines must share one.",
@@ -66,6 +80,10 @@ OPTIONS = {
     "CAPACITY": Option(
         "How many sessions one process runs at once. Further ones wait for a free place or for another process; "
         "250 for each processor core is a good value for a team."
+    ),
+    "CHECK_CONTEXT_CACHE": Option(
+        "`1`: compare the messages that a process keeps in memory for the next request with the stored ones each time. "
+        "A difference ends the turn with an error. For finding faults in Parley: it costs what the memory saves."
     ),
     "GRACE_SECONDS": Option(
         "How long a process that is asked to stop lets running turns continue. Other processes continue what is left.",
@@ -87,6 +105,9 @@ OPTIONS = {
     "PURGE_AFTER_DAYS": Option(
         "Deleted sessions and removed messages are deleted permanently after this many days; `0` or empty: never."
     ),
+    "RETENTION_DAYS": Option(
+        "[`manage.py prune`](deployment.md#retention) deletes sessions without a change for this many days; `0`: none."
+    ),
     "SOCKETS_PER_USER": Option("How many sockets a user may have open in each process; `0`: any number."),
     "STREAMS_PER_USER": Option(
         "How many event streams and API requests with `wait` a user may have open in each process; `0`: any number."
@@ -104,7 +125,25 @@ OPTIONS = {
     "CONNECTIONS_PER_ADDRESS": Option(
         "How many connections one client address may have; `0`: any number. Not counted with `HTTPS=1`: the proxy must."
     ),
+    "MONITORING_PORT": Option(
+        "The port on which this process answers [`/metrics`, `/healthz` and `/readyz`](monitoring.md), apart from its "
+        "pages; `0`: none. Processes on one machine need different ones."
+    ),
+    "MONITORING_HOST": Option("The address of `MONITORING_PORT`. Only your monitoring may reach it.", "`HOST`"),
+    "OTEL_EXPORTER_OTLP_ENDPOINT": Option(
+        "The address of an OpenTelemetry collector that gets [traces](monitoring.md#traces): `http://collector:4318`."
+    ),
+    "VAPID_PRIVATE_KEY": Option(
+        "Signs [push notifications](deployment.md#notifications): 32 random bytes in Base64. Several machines must "
+        "share one; with `REDIS_URL` and without a key there are none. After a change every user turns them on again.",
+        "made once, in `PARLEY_DATA`; none with `REDIS_URL`",
+    ),
+    "VAPID_SUBJECT": Option(
+        "How the operators of push services can reach you: `mailto:admin@example.org`, or an address with `https:`.",
+        "`PUBLIC_URL`",
+    ),
     "LOG_LEVEL": Option("`INFO`, `DEBUG`, `WARNING` or `ERROR`."),
+    "LOG_FORMAT": Option("Log lines as `text` or `json`; `auto`: text on a terminal, else JSON."),
     "DEBUG": Option("`1` shows errors in the browser. For development only."),
 }
 # Settings that config/settings.py does not read: the agents and the Makefile do.

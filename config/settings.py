@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from config import postgres
-from config.data_folder import secret_key
+from config.data_folder import secret_key, vapid_key
 from config.environment import SQLITE, Environment
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment()
 
-# Where Parley keeps what it writes: the SQLite database and the secret key.
+# Where Parley keeps what it writes: the SQLite database and its keys.
 DATA_DIR = Path(env.str("PARLEY_DATA", default=str(BASE_DIR / "var")))
 
 DEBUG = env.flag("DEBUG")
@@ -184,6 +185,14 @@ USE_TZ = True
 
 # Files that people upload. They are never served from an address of their own: views check who asks.
 MEDIA_ROOT = DATA_DIR / "files"
+# S3_BUCKET: keep them in a bucket instead, which several machines can reach; S3_ENDPOINT names a server other than
+# Amazon's, S3_PREFIX a part of the bucket. Without keys, they are what Amazon's tools find: a role of the machine.
+S3_BUCKET = env.str("S3_BUCKET", default="")
+S3_ENDPOINT = env.str("S3_ENDPOINT", default="").rstrip("/")
+S3_REGION = env.str("S3_REGION", default="")
+S3_ACCESS_KEY_ID = env.str("S3_ACCESS_KEY_ID", default="")
+S3_SECRET_ACCESS_KEY = env.str("S3_SECRET_ACCESS_KEY", default="")
+S3_PREFIX = env.str("S3_PREFIX", default="").strip("/")
 FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 
@@ -193,7 +202,19 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 # With DEBUG=1 the files are served as they are.
 PREPARED_STATIC = DATA_DIR / "static"
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "default": {
+        "BACKEND": "chat.s3.S3Storage",
+        "OPTIONS": {
+            "bucket": S3_BUCKET,
+            "prefix": S3_PREFIX,
+            "endpoint": S3_ENDPOINT,
+            "region": S3_REGION,
+            "key_id": S3_ACCESS_KEY_ID,
+            "key": S3_SECRET_ACCESS_KEY,
+        },
+    }
+    if S3_BUCKET
+    else {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "chat.assets.static_files.Storage"},
 }
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = DEBUG
@@ -234,6 +255,8 @@ MAX_IMPORT_MB = env.int("MAX_IMPORT_MB", default=100)
 
 # PURGE_AFTER_DAYS: sessions and messages that users deleted are gone for good after so many days; 0 or empty: never.
 PURGE_AFTER_DAYS = env.days("PURGE_AFTER_DAYS", default=30)
+# RETENTION_DAYS: `manage.py prune` deletes sessions that no one has used for so many days; 0 or empty: it deletes none.
+RETENTION_DAYS = env.days("RETENTION_DAYS", default=0)
 # SOCKETS_PER_USER, STREAMS_PER_USER: how many sockets, and how many event streams and API requests that wait for a
 # turn, a user may have open at once in each process; 0: any number.
 SOCKETS_PER_USER = env.int("SOCKETS_PER_USER", default=30)
@@ -255,6 +278,8 @@ PARLEY_CONFIG = env.str("PARLEY_CONFIG", default="")
 # TITLES: after its first turn a session is named by its own "model", in one more short request; or it keeps the first
 # "words" that were said in it.
 TITLES = env.choice("TITLES", "model", "words")
+# TOOLS_FOLDER: a folder of Python files with tools of your own (docs/tools.md). Their code runs as Parley does.
+TOOLS_FOLDER = env.str("TOOLS_FOLDER", default="")
 # WORKSPACES: a folder for each session whose agent runs commands. Several machines need a shared one.
 WORKSPACES = env.str("WORKSPACES", default=str(DATA_DIR / "workspaces"))
 # SANDBOX_NETWORK=1: commands of agents may use the network, this machine's own services too.
@@ -267,6 +292,8 @@ MCP_INTERNAL_HOSTS = env.hosts("MCP_INTERNAL_HOSTS")
 RUNNER = env.choice("RUNNER", "embedded", "none")
 # CAPACITY: how many sessions one process runs at once; further ones wait for a free place, or for another process.
 CAPACITY = env.int("CAPACITY", default=2000)
+# CHECK_CONTEXT_CACHE: whether the rows of a context that a process keeps are compared with the stored ones each time.
+CHECK_CONTEXT_CACHE = env.flag("CHECK_CONTEXT_CACHE")
 # GRACE_SECONDS: how long a process that is asked to stop lets its turns run on. Other processes continue the rest, or
 # the next start does.
 GRACE_SECONDS = env.float("GRACE_SECONDS", default=0 if not REDIS_URL else 300)
@@ -279,13 +306,28 @@ LEASE_SECONDS = env.float("LEASE_SECONDS", default=10.0)
 
 # SECURITY_LOG_DAYS: how long the security log keeps its rows; 0 keeps them for ever.
 SECURITY_LOG_DAYS = env.int("SECURITY_LOG_DAYS", default=365)
+# MONITORING_PORT: where this process answers /metrics, /healthz and /readyz, apart from its pages; 0: nowhere.
+MONITORING_PORT = env.int("MONITORING_PORT", default=0)
+MONITORING_HOST = env.str("MONITORING_HOST", default=HOST)
+
+# OTEL_EXPORTER_OTLP_ENDPOINT: where traces go (chat/runner/tracing.py); empty: nowhere.
+OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", default="")
+
+# VAPID_PRIVATE_KEY: signs push messages. Processes of several machines must share one; a single one makes its own.
+VAPID_PRIVATE_KEY = env.str("VAPID_PRIVATE_KEY", default="") or ("" if REDIS_URL else vapid_key(DATA_DIR))
+# VAPID_SUBJECT: where the operators of push services can reach this one's: "mailto:…" or "https://…".
+VAPID_SUBJECT = env.str("VAPID_SUBJECT", default=PUBLIC_URL if PUBLIC_URL.startswith("https://") else "")
+
 # LOG_LEVEL: how much Parley tells on the console; its libraries speak from WARNING on.
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", "DEBUG", "WARNING", "ERROR")
+# LOG_FORMAT: "text" for people, "json" for programs; "auto" is text on a terminal and JSON elsewhere.
+LOG_FORMAT = env.choice("LOG_FORMAT", "auto", "text", "json")
+LOGS_ARE_JSON = LOG_FORMAT == "json" or (LOG_FORMAT == "auto" and not sys.stderr.isatty())
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "lines": {"()": "config.logs.JsonLines" if LOGS_ARE_JSON else "config.logs.TextLines"},
         "bare": {"format": "{message}", "style": "{"},
     },
     "filters": {
@@ -295,7 +337,7 @@ LOGGING = {
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
-            "formatter": "plain",
+            "formatter": "lines",
             "filters": ["strangers", "throttle"],
         },
         "json lines": {"class": "logging.StreamHandler", "formatter": "bare"},

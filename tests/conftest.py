@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import gc
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -22,10 +26,17 @@ from chat.limits import counters
 from chat.models import User, Workspace
 from tests.support.effort import cases
 from tests.support.emptying import Emptying
+from tests.support.loop import TestLoop
 from tests.support.prepared import copy, prepare
+from tests.support.redis import Redis
 from tests.support.testing_node import TestNode, person
+from tests.support.tests_database import tests_database
+
+if TYPE_CHECKING:
+    from tests.support.s3 import S3Server
 
 HERE = Path(__file__).parent
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 # What these folders test depends on the database: `make test` runs them on SQLite and on PostgreSQL.
 BOTH_DATABASES = ("models", "running", "services")
 
@@ -33,6 +44,7 @@ BOTH_DATABASES = ("models", "running", "services")
 def pytest_configure() -> None:
     """Make garbage collection rarer, which saves a twelfth of the time, and try a share of the random cases."""
     gc.set_threshold(20_000)
+    os.environ.setdefault("CHECK_CONTEXT_CACHE", "1")  # in servers that tests start, too
     hypothesis.settings.register_profile("share", max_examples=cases(100), deadline=None)
     hypothesis.settings.load_profile("share")
 
@@ -60,16 +72,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left_out)
 
 
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run asynchronous tests in a loop that leaves no connection behind."""
+    return {"test": TestLoop}
+
+
 def uses_database(item: pytest.Item) -> bool:
     fixtures = getattr(item, "fixturenames", ())
     return bool(item.get_closest_marker("django_db") or {"db", "transactional_db"} & set(fixtures))
 
 
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a temporary folder that the processes of this run share."""
+    base = tmp_path_factory.getbasetemp()
+    return base if WORKER is None else base.parent
+
+
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with all tables and static files, to be copied. The workers of a run share it."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "prepared"
+    folder = shared_folder(tmp_path_factory) / "prepared"
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
@@ -104,20 +126,58 @@ def _quick_passwords() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _checked_contexts() -> Iterator[None]:
+    """Compare what processes keep of contexts with the rows, at each request (MSG-01)."""
+    with override_settings(CHECK_CONTEXT_CACHE=True):
+        yield
+
+
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The tests' database, which is emptied quickly."""
+def django_db_setup(
+    django_test_environment: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """The tests' database, which is made and emptied quickly."""
+    at_end = ExitStack()
     with django_db_blocker.unblock():
+        at_end.enter_context(tests_database(WORKER, shared_folder(tmp_path_factory)))
         emptying = Emptying(TransactionTestCase._fixture_teardown)  # type: ignore[attr-defined]  # left out of the stubs
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda test: emptying(test))
         yield
+    with django_db_blocker.unblock():
+        at_end.close()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests with the marker `each_storage` with their files in a folder, and again with S3."""
+    if "own_files" in metafunc.fixturenames and metafunc.definition.get_closest_marker("each_storage"):
+        metafunc.parametrize("own_files", ["folder", "s3"], indirect=True)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """An S3 server, for the tests of one process. Each test has a prefix of its own."""
+    from tests.support.s3 import s3_server  # few tests need it, and it takes half a second
+
+    with s3_server() as server:
+        yield server
 
 
 @pytest.fixture
-def own_files(settings: Settings, tmp_path: Path) -> None:
-    """Files that a test stores are its own."""
+def own_files(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> None:
+    """Files that a test stores are its own, in a folder or, for the parameter `s3`, in a bucket."""
     settings.MEDIA_ROOT = tmp_path / "files"
+    if getattr(request, "param", "") == "s3":
+        store_in(request.getfixturevalue("s3"), secrets.token_hex(4), settings)
+
+
+def store_in(server: S3Server, prefix: str, settings: Settings) -> None:
+    """Keep the files of this process in a bucket."""
+    settings.S3_BUCKET = server.options(prefix)["bucket"]
+    settings.S3_PREFIX = prefix
+    backend = {"BACKEND": "chat.s3.S3Storage", "OPTIONS": server.options(prefix)}
+    settings.STORAGES = {**settings.STORAGES, "default": backend}
 
 
 @pytest.fixture
@@ -133,6 +193,15 @@ def ana(workspace: Workspace) -> User:
 @pytest.fixture
 def bo(workspace: Workspace) -> User:
     return person("Bo", workspace)
+
+
+@pytest_asyncio.fixture
+async def redis(tmp_path: Path) -> AsyncIterator[Redis]:
+    """A Redis server of this test's own."""
+    server = Redis(tmp_path)
+    await server.start()
+    yield server
+    server.kill()
 
 
 @pytest_asyncio.fixture

@@ -12,9 +12,10 @@ import pytest
 from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
-ID = re.compile(r"\b(?:MSG|CTX|RUN|LIVE|UI|ADM)-\d\d\b")
-ROW = re.compile(r"^\| ((?:MSG|CTX|RUN|LIVE|UI|ADM)-\d\d) \| (.*) \|$", re.MULTILINE)
-ROWS = dict(ROW.findall((ROOT / "docs/behaviours.md").read_text()))
+ID = re.compile(r"\b(?:MSG|CTX|RUN|LIVE|UI|ADM|OPS)-\d\d\b")
+ROW = re.compile(r"^\| ((?:MSG|CTX|RUN|LIVE|UI|ADM|OPS)-\d\d) \| (.*) \|$", re.MULTILINE)
+LISTED = ROW.findall((ROOT / "docs/behaviours.md").read_text())
+ROWS = dict(LISTED)
 PLANNED = {name for name, text in ROWS.items() if text.startswith("*Planned*")}
 NAMED = re.compile(r"`((?:[\w-]+/)+(?:[\w-]+\.(?:py|md|js|css|html|toml))?)`")
 PLACES = (ROOT, ROOT / "chat", ROOT / "agents", ROOT / "agents/providers", ROOT / "static/js", ROOT / "tests")
@@ -47,6 +48,10 @@ def test_each_id_exists() -> None:
         if name not in ROWS
     }
     assert not unknown
+
+
+def test_each_id_has_one_row() -> None:
+    assert len(LISTED) == len(ROWS)
 
 
 def test_each_row_has_a_test() -> None:

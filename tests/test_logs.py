@@ -1,15 +1,23 @@
-"""The console stays readable, whatever strangers and outages do."""
+"""The console stays readable, whatever strangers and outages do; log lines have ids, and no content."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
+import sys
 import time
 from typing import Any
 
+import psycopg
+import pydantic
 import pytest
 
+from chat.asgi.log_ids import ids_of
+from chat.db import Threads
+from chat.log_context import add_log_ids, all_log_ids, logging_ids
 from config import logs
-from config.logs import Strangers, Throttle
+from config.logs import JsonLines, Strangers, TextLines, Throttle
 
 
 def record(name: str = "chat.db", message: str = "It is away: %s", *args: Any, **options: Any) -> logging.LogRecord:
@@ -41,3 +49,94 @@ def test_stranger_s_request_is_one_line_and_no_error() -> None:
     assert (refused.levelname, refused.exc_info) == ("INFO", None)
     assert not Strangers(level="WARNING").filter(record("django.security.DisallowedHost"))
     assert Strangers(level="ERROR").filter(record("chat.db"))
+
+
+def written(**options: Any) -> dict[str, Any]:
+    line = JsonLines().format(record("chat.runner", "Session %s is late", "s_1", created=1772282096.5, **options))
+    assert "\n" not in line
+    parsed: dict[str, Any] = json.loads(line)
+    return parsed
+
+
+def test_json_line_has_the_ids_of_what_it_is_about() -> None:
+    """OPS-03: the lines of one request, turn or worker are found by its id."""
+    with logging_ids({"request": "r1"}):
+        add_log_ids(session="s_1", turn="t_1")
+        line = written()
+
+    assert {name: value for name, value in line.items() if name != "worker"} == {
+        "level": "WARNING",
+        "at": "2026-02-28T12:34:56.500+00:00",
+        "logger": "chat.runner",
+        "message": "Session s_1 is late",
+        "request": "r1",
+        "session": "s_1",
+        "turn": "t_1",
+    }
+    assert "request" not in written()
+
+
+async def test_ids_follow_the_work_into_threads() -> None:
+    """OPS-03: a service that runs in a thread of the hub logs the request that it works for."""
+    threads = Threads(1, "test-logs")
+    try:
+        with logging_ids({"request": "r1"}):
+            first, task = await threads.run(all_log_ids), asyncio.create_task(threads.run(all_log_ids))
+            assert first["request"] == (await task)["request"] == "r1"
+        assert "request" not in await threads.run(all_log_ids)
+    finally:
+        await threads.close()
+
+
+def raised(error: BaseException) -> Any:
+    try:
+        raise error
+    except BaseException:
+        return sys.exc_info()
+
+
+class Form(pydantic.BaseModel):
+    age: int
+
+
+def form_error(age: str) -> Exception:
+    try:
+        Form.model_validate({"age": age})
+    except pydantic.ValidationError as error:
+        return error
+    raise AssertionError("it is no number")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        psycopg.IntegrityError(
+            'violates check constraint "text"\nDETAIL:  Failing row contains (m_1, my secret\n  secret, 3).'
+        ),
+        form_error("my secret"),
+        OSError("/accounts/link/secret?next=/"),
+    ],
+    ids=["row", "value", "link"],
+)
+def test_errors_are_logged_without_what_they_quote(error: Exception) -> None:
+    """OPS-03: databases and libraries put into errors what people wrote, and Django addresses that sign in."""
+    exc_info = raised(error)
+    line = written(exc_info=exc_info)
+    text = TextLines().format(record("chat.runner", "Failed", exc_info=exc_info))
+
+    assert "Traceback" in line["error"]
+    assert type(error).__name__ in line["error"]
+    assert [shown for shown in (line["error"], text) if "secret" in shown] == []
+
+
+def test_request_s_id_is_the_proxy_s_if_that_is_trusted(settings: Any) -> None:
+    """OPS-03: a stranger cannot choose the id under which the log keeps the request."""
+    session = "s_" + 24 * "a"
+    scope = {"path": f"/sessions/{session}/", "headers": [(b"x-request-id", b"from-the-proxy")]}
+    settings.HTTPS = False
+    own = ids_of(scope)
+    assert own["session"] == session
+    assert own["request"] not in ("from-the-proxy", ids_of(scope)["request"])
+    settings.HTTPS = True
+    assert ids_of(scope)["request"] == "from-the-proxy"
+    assert ids_of({**scope, "headers": [(b"x-request-id", b'x"y')]})["request"] != 'x"y'

@@ -10,7 +10,16 @@ from chat.transfer.exporting.as_json import SESSION
 
 COLUMNS = {field.attname for field in Session._meta.concrete_fields}
 # Of the server that has the session, or of its rows.
-INTERNAL = {"purged_revision", "building_until", "deleted_at", "key_digest", "workspace_id"}
+INTERNAL = {
+    "caller_session_id",
+    "caller_message_id",
+    "purged_revision",
+    "building_until",
+    "deleted_at",
+    "key_digest",
+    "workspace_id",
+    "workspace_role",
+}
 # A fork is a session of its own: these are its own values.
 OF_A_FORK = {
     "id",

@@ -14,7 +14,10 @@ from agents.toolbox.address_policy import host_pattern
 
 # Between a server's name and its tool's. A server's name cannot contain it, so the first one separates them.
 SEPARATOR = "__"
+# Stands for other agents where tools have the name of a server (agents/delegates.py).
+AGENTS = "agent"
 DEFAULT_TIME_LIMIT = 60.0
+DEFAULT_ANSWER_LIMIT = 900.0
 Approval = Literal["unless_read_only", "always", "never"]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -22,6 +25,8 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 def server_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9]+([_-][A-Za-z0-9]+)*", value) or len(value) > 24:
         raise ValueError("a server's name has 1 to 24 letters and digits, with single - and _ between them")
+    if value == AGENTS:
+        raise ValueError(f"{AGENTS}{SEPARATOR}NAME stands for other agents; choose another name")
     return value
 
 
@@ -55,6 +60,8 @@ class ServerConfig(BaseModel):
     tools: tuple[str, ...] | None = None
     # Seconds for one call.
     time_limit: Annotated[float, Field(gt=0, le=3600)] = DEFAULT_TIME_LIMIT
+    # Seconds in which people can answer what the server asks them in a call.
+    answer_limit: Annotated[float, Field(gt=0, le=86_400)] = DEFAULT_ANSWER_LIMIT
     approval: Approval = "unless_read_only"
 
 
@@ -67,6 +74,8 @@ class AddedServer:
     name: str
     config: ServerConfig
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # Whether a person has signed in to it: its requests carry a token (agents.mcp.sign_in).
+    is_signed_in: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from agents.errors import ToolError
+from agents.mcp.asking import Ask, Questions
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +29,15 @@ PAUSES = (0.0, 1.0, 5.0, 30.0, 120.0)
 STABLE = 60.0
 MAX_TOOLS = 200
 MAX_RESOURCES = 200
+MAX_PROMPTS = 200
 MAX_PAGES = 20
 PARLEY = types.Implementation(name="Parley", version="1")
+
+CHANGES = (
+    types.ToolListChangedNotification,
+    types.ResourceListChangedNotification,
+    types.PromptListChangedNotification,
+)
 
 # What messages come from and go to; the SDK names the type in a private module.
 Streams = tuple[Any, Any]
@@ -41,14 +49,15 @@ Result = TypeVar("Result")
 class Connection:
     """Keeps a server connected until `close`, and knows its tools and resources.
 
-    Use it on the event loop on which it was made. `tools` and `resources` may be read from any thread; they keep their
-    last value while the server is away.
+    Use it on the event loop on which it was made. `tools`, `resources` and `prompts` may be read from any thread; they
+    keep their last value while the server is away.
     """
 
     def __init__(self, name: str, connect: Connect, *, answer_seconds: float = ANSWER_SECONDS) -> None:
         self.name = name
         self.tools: tuple[types.Tool, ...] = ()
         self.resources: tuple[types.Resource, ...] = ()
+        self.prompts: tuple[types.Prompt, ...] = ()
         self.has_resources = False
         self._connect = connect
         self._answer_seconds = answer_seconds
@@ -59,6 +68,7 @@ class Connection:
         self._news = asyncio.Event()
         self._has_ended = False
         self._probes: set[asyncio.Task[None]] = set()
+        self._questions = Questions(name)
         loop = asyncio.get_running_loop()
         self._used_at = time.monotonic()
         self._calls = 0
@@ -82,22 +92,38 @@ class Connection:
                 await self._settled.wait()
         return True
 
-    async def call(self, tool: str, arguments: dict[str, Any], report: Callable[[str], None]) -> types.CallToolResult:
-        """Call a tool by the server's name for it. Raises ToolError; cancelling it cancels the server's work."""
+    async def call(
+        self, tool: str, arguments: dict[str, Any], report: Callable[[str], None], ask: Ask | None = None
+    ) -> types.CallToolResult:
+        """Call a tool by the server's name for it. Raises ToolError; cancelling it cancels the server's work.
+
+        `ask` asks people what the server wants to know in the meantime; None if no one is there.
+        """
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             share = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
             report(f"{share}: {message}\n" if message else f"{share}\n")
 
         session = await self._connected()
-        # The time limit of the tool holds for the call; the session's own is for short requests.
-        call = session.call_tool(tool, arguments, read_timeout_seconds=float("inf"), progress_callback=on_progress)
-        return await self._answered(session, call)
+        with self._questions.during_call(ask):
+            # The time limit of the tool holds for the call; the session's own is for short requests.
+            call = session.call_tool(tool, arguments, read_timeout_seconds=float("inf"), progress_callback=on_progress)
+            try:
+                return await self._answered(session, call, is_call=True)
+            except MCPError as error:  # only after a page has been opened
+                raise ToolError(await self._questions.open_pages(error, ask)) from error
 
     async def read(self, uri: str) -> types.ReadResourceResult:
         """Read a resource. Raises ToolError."""
         session = await self._connected()
-        return await self._answered(session, session.read_resource(uri))
+        with self._questions.during_call(None):
+            return await self._answered(session, session.read_resource(uri))
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> types.GetPromptResult:
+        """Fill in a prompt. Raises ToolError."""
+        session = await self._connected()
+        with self._questions.during_call(None):
+            return await self._answered(session, session.get_prompt(name, arguments))
 
     async def close(self) -> None:
         """End the connection, and with it the server's program."""
@@ -113,7 +139,9 @@ class Connection:
             raise ToolError(f"The MCP server {self.name} is not available now: {self._problem}.")
         return self._session
 
-    async def _answered(self, session: ClientSession, request: Coroutine[Any, Any, Result]) -> Result:
+    async def _answered(
+        self, session: ClientSession, request: Coroutine[Any, Any, Result], *, is_call: bool = False
+    ) -> Result:
         self._calls += 1
         try:
             return await request
@@ -121,6 +149,8 @@ class Connection:
             if error.code == types.CONNECTION_CLOSED:
                 self._end(session)
                 raise ToolError(f"The connection to the MCP server {self.name} ended before it answered.") from error
+            if error.code == types.URL_ELICITATION_REQUIRED and is_call:
+                raise
             self._probe(session)
             raise ToolError(f"The MCP server {self.name} refused the request: {error.message}") from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
@@ -175,6 +205,7 @@ class Connection:
                 outgoing,
                 self._answer_seconds,
                 message_handler=self._on_message,
+                elicitation_callback=self._questions.answer,
                 client_info=PARLEY,
             ) as session,
         ):
@@ -193,14 +224,32 @@ class Connection:
         offers = session.server_capabilities or types.ServerCapabilities()
         tools: list[types.Tool] = []
         resources: list[types.Resource] = []
+        prompts: list[types.Prompt] = []
         if offers.tools:
             tools = await all_pages(session.list_tools, lambda page: page.tools, MAX_TOOLS)
         if offers.resources:
-            resources = await all_pages(session.list_resources, lambda page: page.resources, MAX_RESOURCES)
+            resources = await self._beside_tools(
+                "resources", session.list_resources, lambda page: page.resources, MAX_RESOURCES
+            )
+        if offers.prompts:
+            prompts = await self._beside_tools("prompts", session.list_prompts, lambda page: page.prompts, MAX_PROMPTS)
         self.tools, self.resources, self.has_resources = tuple(tools), tuple(resources), bool(offers.resources)
+        self.prompts = tuple(prompts)
+
+    async def _beside_tools(
+        self, kind: str, ask: Callable[..., Any], items: Callable[[Any], list[Any]], most: int
+    ) -> list[Any]:
+        """Read a list without which the server's tools can be used: empty, with a warning, if the server refuses."""
+        try:
+            return await all_pages(ask, items, most)
+        except (MCPError, ValidationError, RuntimeError) as error:
+            if isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
+                raise
+            logger.warning("MCP server %s does not list its %s: %s", self.name, kind, reason(error))
+            return []
 
     async def _on_message(self, message: IncomingMessage) -> None:
-        if isinstance(message, types.ToolListChangedNotification | types.ResourceListChangedNotification):
+        if isinstance(message, CHANGES):
             self._news.set()
 
     def _end(self, session: ClientSession) -> None:

@@ -10,6 +10,8 @@ from mcp.client.session import ClientSession
 from agents.mcp import http
 from agents.mcp.config import AddedServer
 from agents.mcp.connection import MAX_RESOURCES, MAX_TOOLS, PARLEY, all_pages, reason
+from agents.mcp.oauth import Bearer
+from agents.mcp.sign_in import Tokens
 
 SECONDS = 15.0
 
@@ -30,12 +32,13 @@ class Offer:
     problem: str = ""
 
 
-async def examine(server: AddedServer, seconds: float = SECONDS) -> Offer:
+async def examine(server: AddedServer, tokens: Tokens | None = None, seconds: float = SECONDS) -> Offer:
     """Connect, read the lists and hang up again, within so many seconds. Never raises."""
+    auth = Bearer(tokens) if tokens is not None else None
     try:
         async with (
             asyncio.timeout(seconds),
-            http.connect(server.config, server.headers) as (incoming, outgoing),
+            http.connect(server.config, server.headers, auth) as (incoming, outgoing),
             ClientSession(incoming, outgoing, seconds, client_info=PARLEY) as session,
         ):
             await session.initialize()

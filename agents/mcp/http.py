@@ -22,50 +22,86 @@ MAX_BYTES = 4_000_000
 
 
 @asynccontextmanager
-async def connect(server: ServerConfig, headers: Mapping[str, str]) -> AsyncIterator[Streams]:
+async def connect(
+    server: ServerConfig, headers: Mapping[str, str], auth: httpx2.Auth | None = None
+) -> AsyncIterator[Streams]:
     """Connect to a server's address. Closes everything at the end."""
     assert server.url is not None  # noqa: S101  # agents.mcp.config.problems
-    host = URL(server.url).raw_host or ""
-    is_internal = bool(server.internal_hosts) and is_allowed(host, server.internal_hosts)
-    policy = Policy(allows=(lambda address: True) if is_internal else is_public)
-    client = httpx2.AsyncClient(
-        transport=_Checked(policy),
-        headers=dict(headers),
-        trust_env=False,
-        timeout=None,
-    )
+    client = open_client(server, headers, auth, refuses_401=auth is None)
     async with client, streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_BYTES) as streams:
         yield streams
 
 
-class _Checked(httpx2.AsyncBaseTransport):
-    """Sends requests over connections to allowed addresses only."""
+def open_client(
+    server: ServerConfig,
+    headers: Mapping[str, str] | None = None,
+    auth: httpx2.Auth | None = None,
+    *,
+    https_only: bool = False,
+    refuses_401: bool = False,
+) -> httpx2.AsyncClient:
+    """Return a client for a server and what it refers to. With `https_only`, other addresses must be internal hosts.
 
-    def __init__(self, policy: Policy) -> None:
-        self._gate = Gate(policy)
-        connector = aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver(), socket_factory=self._gate, limit=100)
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            auto_decompress=False,
-        )
+    `refuses_401`: no one handles that status, and an error says what it means.
+    """
+    transport = _Checked(server, https_only=https_only, refuses_401=refuses_401)
+    return httpx2.AsyncClient(
+        transport=transport, headers=dict(headers or {}), auth=auth, trust_env=False, timeout=None
+    )
+
+
+def is_internal(server: ServerConfig, host: str) -> bool:
+    """Whether a host may have an address that is not public."""
+    return bool(server.internal_hosts) and is_allowed(host, server.internal_hosts)
+
+
+class _Checked(httpx2.AsyncBaseTransport):
+    """Sends requests over connections to allowed addresses only: public ones, for internal hosts any."""
+
+    def __init__(self, server: ServerConfig, *, https_only: bool, refuses_401: bool) -> None:
+        self._server = server
+        self._https_only = https_only
+        self._refuses_401 = refuses_401
+        # By whether the host is internal.
+        self._opened: dict[bool, tuple[Gate, aiohttp.ClientSession]] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         headers = {**request.headers, "accept-encoding": "identity"}
         body = await request.aread()
+        url = URL(str(request.url))
+        within = is_internal(self._server, url.raw_host or "")
+        if self._https_only and not within and url.scheme != "https":
+            raise httpx2.ConnectError(f"the address of {url.raw_host} is not https", request=request)
+        gate, session = self._session(is_within=within)
         try:
-            answer = await self._session.request(
-                request.method, URL(str(request.url)), headers=headers, data=body or None, allow_redirects=False
+            answer = await session.request(
+                request.method, url, headers=headers, data=body or None, allow_redirects=False
             )
         except (aiohttp.ClientError, OSError) as error:
             refused = "its address is not public; list the host in internal_hosts to allow it"
-            raise httpx2.ConnectError(refused if self._gate.refused else str(error), request=request) from error
+            raise httpx2.ConnectError(refused if gate.refused else str(error), request=request) from error
+        if answer.status == 401 and self._refuses_401:
+            answer.close()
+            raise httpx2.ConnectError("it asks for a sign-in (status 401)", request=request)
         return httpx2.Response(answer.status, headers=list(answer.headers.items()), stream=_Body(answer))
 
     async def aclose(self) -> None:
-        await self._session.close()
+        for _gate, session in self._opened.values():
+            await session.close()
+
+    def _session(self, *, is_within: bool) -> tuple[Gate, aiohttp.ClientSession]:
+        if is_within not in self._opened:
+            gate = Gate(Policy(allows=(lambda address: True) if is_within else is_public))
+            connector = aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver(), socket_factory=gate, limit=100)
+            session = aiohttp.ClientSession(
+                connector=connector,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,
+                auto_decompress=False,
+            )
+            self._opened[is_within] = gate, session
+        return self._opened[is_within]
 
 
 class _Body(httpx2.AsyncByteStream):

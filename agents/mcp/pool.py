@@ -7,20 +7,44 @@ import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agents.mcp.config import AddedServer, ServerConfig, is_chosen, missing_variables, resolved, server_of
+from agents.errors import ToolError
+from agents.mcp.config import SEPARATOR, AddedServer, ServerConfig, is_chosen, missing_variables, resolved, server_of
 from agents.sandbox import probe
 from agents.sandbox.command import PATH, Sandbox
 from agents.tools import Tool
 
 if TYPE_CHECKING:
     from agents.mcp.connection import Connection, Streams
+    from agents.mcp.sign_in import Tokens
 
 # Gives the sandbox of a server by its name, with a network or without.
 SandboxOf = Callable[[str, bool], Sandbox]
+# Gives the tokens of an added server to which someone has signed in.
+TokensOf = Callable[[AddedServer], "Tokens"]
 # A connection to an added server that no agent has used for so many seconds is closed: the server may be gone.
 IDLE_SECONDS = 900.0
+# How long a person waits for a prompt.
+PROMPT_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedPrompt:
+    """A prompt of a server; `arguments` are the name, description and necessity of each."""
+
+    name: str
+    title: str
+    arguments: tuple[tuple[str, str, bool], ...] = ()
+
+
+class PromptRefusedError(ToolError):
+    """A server does not fill in a prompt; `reason` is what it says."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class Servers:
@@ -36,6 +60,7 @@ class Servers:
         self._env = env
         self._sandbox_of = sandbox_of
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._tokens_of: TokensOf | None = None
         # By the server's id: the revision of its settings that is connected, or will be.
         self._needed: dict[str, str] = {}
         self._opening = threading.Lock()
@@ -43,9 +68,10 @@ class Servers:
         self._closing: set[asyncio.Task[None]] = set()
         self._sweep: asyncio.TimerHandle | None = None
 
-    def open(self) -> None:
+    def open(self, tokens_of: TokensOf | None = None) -> None:
         """Let connections be opened on the running event loop. Before that, servers have no tools."""
         self._loop = asyncio.get_running_loop()
+        self._tokens_of = tokens_of
 
     def tools(self, patterns: Iterable[str], added: Sequence[AddedServer] = ()) -> tuple[Tool, ...]:
         """Return the tools that these names and patterns choose, as far as they are known. Does not wait.
@@ -71,6 +97,45 @@ class Servers:
         keys = [server.key for server in self._named(patterns, added)]
         named = [self._connections[key] for key in keys if key in self._connections]
         return any(await asyncio.gather(*(connection.settle() for connection in named)))
+
+    def prompts(self, patterns: Iterable[str], added: Sequence[AddedServer] = ()) -> list[OfferedPrompt]:
+        """Return the prompts of the servers that these names and patterns choose. Blocks; not for the event loop.
+
+        Waits for servers that have just been started, as `settle` does.
+        """
+        wanted = list(patterns)
+        self.tools(wanted, added)
+        if self._loop is None:
+            return []
+        asyncio.run_coroutine_threadsafe(self.settle(wanted, added), self._loop).result(PROMPT_SECONDS)
+        found: list[OfferedPrompt] = []
+        for server in self._named(wanted, added):
+            if connection := self._connections.get(server.key):
+                from agents.mcp.prompts import prompts_of
+
+                found += prompts_of(connection)
+        return found
+
+    def fill_prompt(
+        self, name: str, arguments: dict[str, str], patterns: Iterable[str], added: Sequence[AddedServer] = ()
+    ) -> str:
+        """Return the text of a prompt with its arguments. Blocks; not for the event loop.
+
+        Raises PromptRefusedError, and ToolError if the server cannot be asked.
+        """
+        server_name, _separator, prompt = name.partition(SEPARATOR)
+        server = next((each for each in self._named(patterns, added) if each.name == server_name), None)
+        connection = self._connections.get(server.key) if server else None
+        if connection is None or self._loop is None:
+            raise ToolError(f"The MCP server {server_name} is not available now.")
+        from agents.mcp.prompts import fill
+
+        filled = asyncio.run_coroutine_threadsafe(fill(connection, prompt, arguments), self._loop)
+        try:
+            return filled.result(PROMPT_SECONDS)
+        except TimeoutError as error:
+            filled.cancel()
+            raise ToolError(f"The MCP server {server_name} did not answer in time.") from error
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Find servers that cannot work on this machine: their names, and why. Asks no server."""
@@ -141,6 +206,10 @@ class Servers:
 
         config = server.config
         if server.revision:  # `${NAME}` in its headers is text: it must not read Parley's environment
+            if server.is_signed_in and self._tokens_of is not None:
+                from agents.mcp.oauth import Bearer
+
+                return http.connect(config, server.headers, Bearer(self._tokens_of(server)))
             return http.connect(config, server.headers)
         if config.url is not None:
             return http.connect(config, resolved(config.headers, self._env))

@@ -9,10 +9,13 @@ from collections.abc import Iterable
 
 import mcp_types as types
 
+from agents.elicitation import Elicitation
 from agents.errors import ToolError
 from agents.foreign_text import ForeignText
+from agents.mcp.asking import Ask
 from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.mcp.connection import Connection
+from agents.mcp.results import listed, read_contents, read_result
 from agents.messages import Json
 from agents.safe_text import cut
 from agents.tools import Tool, ToolContext
@@ -20,7 +23,6 @@ from agents.tools import Tool, ToolContext
 # What vendors allow for a name.
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 4_000
-LONGEST_RESULT = 50_000
 READ_RESOURCE = "read_resource"
 # A schema of more characters is replaced by one that takes any object; the server checks the arguments anyway.
 LONGEST_SCHEMA = 20_000
@@ -51,11 +53,11 @@ def tool_name(server: str, tool: str, taken: Iterable[str]) -> str:
 
 def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerConfig) -> Tool:
     async def call(arguments: Json, context: ToolContext) -> ForeignText:
-        result = await connection.call(tool.name, arguments, context.report)
-        text = text_of(result)
+        result = await connection.call(tool.name, arguments, context.report, _asker(context, config))
+        read = await read_result(result, connection.name, tool.name, context)
         if result.is_error:
-            raise ToolError(text or f"{name} failed without saying why.")
-        return ForeignText(text, connection.name)
+            raise ToolError(read.text or f"{name} failed without saying why.")
+        return read
 
     is_read_only = bool(tool.annotations and tool.annotations.read_only_hint)
     return Tool(
@@ -72,18 +74,29 @@ def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerCon
     )
 
 
+def _asker(context: ToolContext, config: ServerConfig) -> Ask | None:
+    """Return how the server asks people; None if no one is there."""
+    ask = context.ask
+    if ask is None:
+        return None
+
+    async def asked(question: Elicitation) -> Json:
+        return await ask(question, config.answer_limit)
+
+    return asked
+
+
 def _reader(name: str, connection: Connection, config: ServerConfig) -> Tool:
     async def read(arguments: Json, context: ToolContext) -> ForeignText:
         uri = arguments.get("uri")
         if not isinstance(uri, str):
             raise ToolError(f"{name} needs the argument uri, a text.")
-        text = _cut("\n\n".join(map(_contents, (await connection.read(uri)).contents)))
-        return ForeignText(text, connection.name)
+        return await read_contents((await connection.read(uri)).contents, connection.name, "resource", context)
 
-    listed = "\n".join(_listed(resource) for resource in connection.resources)
+    named = "\n".join(listed(resource) for resource in connection.resources)
     return Tool(
         name=name,
-        description=cut(f"Read a resource of {connection.name} by URI. It has:\n{listed or 'none'}", 4_000),
+        description=cut(f"Read a resource of {connection.name} by URI. It has:\n{named or 'none'}", 4_000),
         parameters={"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]},
         function=read,
         arguments=None,
@@ -101,46 +114,3 @@ def schema_for_models(schema: Json) -> Json:
     kept = {key: value for key, value in schema.items() if key not in ("$schema", "$id", "title")}
     properties = kept.get("properties")
     return {**kept, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
-
-
-def text_of(result: types.CallToolResult) -> str:
-    """Return a result as text: its parts in their order, structured content only where no text says the same."""
-    parts = [_part(part) for part in result.content]
-    structured = result.structured_content
-    if structured is not None and not any(isinstance(part, types.TextContent) for part in result.content):
-        parts.append(json.dumps(structured, ensure_ascii=False))
-    return _cut("\n\n".join(part for part in parts if part))
-
-
-def _part(part: types.ContentBlock) -> str:
-    match part:
-        case types.TextContent():
-            return part.text
-        case types.ImageContent():
-            return f"[image, {part.mime_type}, {_size(part.data)}: it cannot be shown to you]"
-        case types.AudioContent():
-            return f"[audio, {part.mime_type}, {_size(part.data)}: it cannot be played to you]"
-        case types.ResourceLink():
-            return f"[link to a resource] {_listed(part)}"
-        case types.EmbeddedResource():
-            return _contents(part.resource)
-
-
-def _contents(resource: types.TextResourceContents | types.BlobResourceContents) -> str:
-    kind = f", {resource.mime_type}" if resource.mime_type else ""
-    if isinstance(resource, types.TextResourceContents):
-        return f"[resource {resource.uri}{kind}]\n{resource.text}"
-    return f"[resource {resource.uri}{kind}, {_size(resource.blob)}: it is not text]"
-
-
-def _listed(resource: types.Resource) -> str:
-    words = resource.description or resource.title or resource.name
-    return f"{resource.uri}: {' '.join(words.split())[:200]}"
-
-
-def _size(base64: str) -> str:
-    return f"{len(base64) * 3 // 4:,} bytes"
-
-
-def _cut(text: str) -> str:
-    return cut(text, LONGEST_RESULT)

@@ -7,7 +7,16 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agents.errors import ProviderError
-from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, StopReason, TextDelta, Usage
+from agents.events import (
+    PartDone,
+    ProviderEvent,
+    ReasoningDelta,
+    ResponseDone,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
 from agents.messages import Text, Thinking, ToolCall
 from agents.providers.base import Request
 
@@ -57,8 +66,22 @@ class Gate:
         await self._opened.wait()
 
 
-# A string is a text delta; an exception is raised; a ToolCall comes whole; Usage goes into ResponseDone.
-Step = str | TextDelta | ReasoningDelta | Sign | ToolCall | Usage | Pause | Gate | Stop | HangUp | Exception
+# A string is a text delta; an exception is raised; a ToolCall is complete, after its deltas, whose key is its id; Usage
+# goes into ResponseDone.
+Step = (
+    str
+    | TextDelta
+    | ReasoningDelta
+    | ToolCallDelta
+    | Sign
+    | ToolCall
+    | Usage
+    | Pause
+    | Gate
+    | Stop
+    | HangUp
+    | Exception
+)
 Reply = Iterable[Step]
 Script = Iterable[Reply] | Callable[[Request], Reply]
 
@@ -129,9 +152,12 @@ class _Stage:
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
+    begun: set[str] = field(default_factory=set)
     reason: StopReason = "end"
 
-    def perform(self, step: str | TextDelta | ReasoningDelta | Sign | ToolCall | Usage | Stop) -> list[ProviderEvent]:
+    def perform(
+        self, step: str | TextDelta | ReasoningDelta | ToolCallDelta | Sign | ToolCall | Usage | Stop
+    ) -> list[ProviderEvent]:
         match step:
             case str() | TextDelta():
                 delta = TextDelta(step) if isinstance(step, str) else step
@@ -146,7 +172,10 @@ class _Stage:
                 return [*self._close_text(), *self._close_reasoning(data)]
             case ToolCall():
                 self.reason = "tool_use"
-                return [*self._close(), PartDone(step)]
+                return [*self._close(), PartDone(step, step.id if step.id in self.begun else "")]
+            case ToolCallDelta(key):
+                self.begun.add(key)
+                return [*self._close(), step]
             case Usage():
                 self.usage = step
             case Stop(reason):

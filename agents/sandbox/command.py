@@ -79,11 +79,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """Where a session's commands run. `hidden` are folders of the host that no command may read, wherever they are."""
+    """Where a session's commands run. `hidden` are folders of the host that no command may read, wherever they are.
+
+    `copies` names a folder of the workspace that commands can read, but not change; "" for none.
+    """
 
     workspace: Path
     network: bool = False
     hidden: tuple[Path, ...] = ()
+    copies: str = ""
     limits: Limits = field(default_factory=Limits)
 
 
@@ -98,11 +102,15 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Descriptors:
-    """Open files that bubblewrap inherits: texts of /etc/passwd and /etc/group, and a pipe for its reports."""
+    """Open files that bubblewrap inherits: texts of /etc/passwd and /etc/group, and a pipe for its reports.
+
+    `calls` is the filter of system calls; None: there is none.
+    """
 
     users: int
     groups: int
     status: int
+    calls: int | None = None
 
 
 def sandboxed(command: Sequence[str], sandbox: Sandbox, system: System, files: Descriptors) -> list[str]:
@@ -116,6 +124,7 @@ def sandboxed(command: Sequence[str], sandbox: Sandbox, system: System, files: D
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
         *(() if sandbox.network else ("--unshare-net",)),
         *("--json-status-fd", str(files.status)),
+        *(("--seccomp", str(files.calls)) if files.calls is not None else ()),
     ]
     for path in system.paths:
         if sandbox.network or path not in NETWORK_CONFIGURATION:
@@ -129,7 +138,10 @@ def sandboxed(command: Sequence[str], sandbox: Sandbox, system: System, files: D
     for path in ("/tmp", "/dev/shm"):  # noqa: S108  # the sandbox's own
         arguments += ["--perms", "1777", "--size", str(sandbox.limits.temporary_mb * MB), "--tmpfs", path]
     arguments += ["--dir", "/run", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108  # likewise
-    arguments += ["--bind", folder, WORKSPACE, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORKSPACE]
+    arguments += ["--bind", folder, WORKSPACE]
+    if sandbox.copies:
+        arguments += ["--ro-bind", f"{folder}/{sandbox.copies}", f"{WORKSPACE}/{sandbox.copies}"]
+    arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORKSPACE]
     return [*arguments, "--", *limited(command, sandbox.limits)]
 
 

@@ -5,6 +5,7 @@ It reads a request, {"do": action, ...}, as JSON from its input and prints {"tex
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import json
 import os
@@ -12,6 +13,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 ROOT = "/workspace"
 OUTPUTS = ".parley"
@@ -21,6 +23,9 @@ LONGEST_LINE = 2_000
 LONGEST_MATCH = 500
 MOST_FILES = 1_000
 MOST_MATCHES = 200
+# Of a file that is replaced: the largest text, in characters, that is compared, and the lines of changes in the answer.
+LARGEST_COMPARED = 200_000
+MOST_CHANGED = 200
 # Larger files, in bytes, are not searched.
 LARGEST_SEARCHED = 5_000_000
 SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
@@ -54,8 +59,10 @@ def read(path: str, offset: int, limit: int) -> str:
 def write(path: str, content: str) -> str:
     found = _place(path)
     os.makedirs(os.path.dirname(found), exist_ok=True)
+    before = _known_text(found)
     _put(found, content)
-    return f"Wrote {_name(found)}: {len(content.splitlines())} lines."
+    done = f"Wrote {_name(found)}: {len(content.splitlines())} lines."
+    return f"{done}\n\n{_difference(before, content, _name(found))}".rstrip() if before else done
 
 
 def edit(path: str, old: str, new: str) -> str:
@@ -135,6 +142,28 @@ def _bytes_of(path: str) -> bytes:
         raise Refused(f"{path} is not a file.")
     with open(found, "rb") as file:
         return file.read()
+
+
+def _known_text(found: str) -> str:
+    """Return the text of a file that is about to be replaced, if it can be compared: "" if not."""
+    try:
+        if not stat.S_ISREG(os.stat(found).st_mode) or os.stat(found).st_size > LARGEST_COMPARED:
+            return ""
+        with open(found, encoding="utf-8", newline="") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _difference(before: str, after: str, name: str) -> str:
+    """Return what has changed as a unified diff, as far as it is short enough to be read."""
+    if len(after) > LARGEST_COMPARED:
+        return ""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="", n=2)
+    taken = [line[:LONGEST_LINE] for line in islice(lines, MOST_CHANGED + 1)]
+    if len(taken) > MOST_CHANGED:
+        taken[MOST_CHANGED:] = ["[More has changed.]"]
+    return "\n".join(taken)
 
 
 def _text_of(path: str) -> str:

@@ -20,8 +20,13 @@ def make_folder(folder: Path) -> None:
         return
     folder.parent.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
     folder.mkdir(mode=OWNER_ONLY, exist_ok=True)
+    give_away(folder)
+
+
+def give_away(path: str | Path, inside: int | None = None) -> None:
+    """Make a file or folder belong to the account that runs the commands. `inside` is an open folder."""
     if os.geteuid() == 0:
-        os.chown(folder, UNPRIVILEGED_ID, UNPRIVILEGED_ID)
+        os.chown(path, UNPRIVILEGED_ID, UNPRIVILEGED_ID, dir_fd=inside, follow_symlinks=False)
 
 
 def remove_folder(folder: Path) -> None:

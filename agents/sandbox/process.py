@@ -7,8 +7,9 @@ import json
 import logging
 import os
 import signal
+import stat
 from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from agents.sandbox import system_calls
 from agents.sandbox.command import (
     CONFIGURATION,
     ENVIRONMENT,
@@ -30,7 +32,7 @@ from agents.sandbox.command import (
     sandboxed,
 )
 from agents.sandbox.folder import make_folder
-from agents.sandbox.usage import folder_usage, memory_of
+from agents.sandbox.usage import FolderUsage, folder_usage, memory_of
 from agents.threads import in_thread
 
 logger = logging.getLogger(__name__)
@@ -57,10 +59,21 @@ class Ended:
     code: int | None = None
 
 
+def _ignore() -> None:
+    """Ignore that files have changed."""
+
+
 async def run(
-    command: Sequence[str], sandbox: Sandbox, *, seconds: float, stdin: bytes = b""
+    command: Sequence[str],
+    sandbox: Sandbox,
+    *,
+    seconds: float,
+    stdin: bytes = b"",
+    on_files: Callable[[], None] = _ignore,
 ) -> AsyncGenerator[bytes | Ended, None]:
     """Run a command; yield its output as it comes, errors included, and Ended as the last value.
+
+    `on_files` is called, at most once a second, when files of the workspace have changed while the command runs.
 
     The workspace is made if it is missing. A command that ends, takes too long or is over a limit ends with all
     processes that it started; so does one whose consumer closes the generator or is cancelled. Raises OSError if the
@@ -69,7 +82,7 @@ async def run(
     sandbox, full = await in_thread(_prepared, sandbox)
     started = await _start(command, sandbox, full, stdin=stdin)
     timer = asyncio.get_running_loop().call_later(seconds, started.kill, "time")
-    watcher = asyncio.create_task(started.watch(), name="watch a sandbox")
+    watcher = asyncio.create_task(started.watch(on_files), name="watch a sandbox")
     room = sandbox.limits.output_bytes
     try:
         while chunk := await started.output.read(READ_SIZE):
@@ -117,15 +130,17 @@ async def _start(
         with ExitStack() as on_error:
             on_error.callback(os.close, reports)
             users, groups = (_text_file(inherited, text) for text in (USERS, GROUPS))
+            calls = _text_file(inherited, filtered) if (filtered := system_calls.program()) else None
+            files = Descriptors(users, groups, status, calls)
             # A session of its own: Ctrl+C is for the server.
             process = await asyncio.create_subprocess_exec(
-                *sandboxed(command, sandbox, system(), Descriptors(users, groups, status)),
+                *sandboxed(command, sandbox, system(), files),
                 stdin=PIPE if stdin is None else _text_file(inherited, stdin),
                 stdout=PIPE,
                 stderr=PIPE if stdin is None else STDOUT,
                 cwd="/",
                 env={**ENVIRONMENT, **values},
-                pass_fds=(users, groups, status),
+                pass_fds=[users, groups, status, *([] if calls is None else [calls])],
                 start_new_session=True,
                 umask=0o022,  # what programs expect; the workspace itself is private
             )
@@ -143,6 +158,7 @@ class _Command:
         self._is_full = full
         self._loop = asyncio.get_running_loop()
         self._killed: Reason | None = None
+        self._usage: FolderUsage | None = None
         # The pipe with bubblewrap's reports, and what it has reported so far.
         self._reports = reports
         self._reported = b""
@@ -191,12 +207,13 @@ class _Command:
         if self._first is not None:
             os.close(self._first)
 
-    async def watch(self) -> None:
+    async def watch(self, on_files: Callable[[], None] = _ignore) -> None:
         """Measure what the kernel does not limit, until cancelled; kill the command if it is too much."""
         rounds = 0
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             rounds += 1
+            before = self._usage
             try:
                 reason = await in_thread(self._excess, rounds % ROUNDS_PER_FOLDER == 0)
             except Exception:
@@ -204,17 +221,19 @@ class _Command:
                 reason = "failed"
             if reason is not None:
                 self.kill(reason)
+            if self._usage != before:
+                on_files()
 
     def _excess(self, with_folder: bool) -> Reason | None:
         if self._first_pid and memory_of(self._first_pid) > self._sandbox.limits.memory_mb * MB:
             return "memory"
         if not with_folder:
             return None
-        disk = os.statvfs(self._sandbox.workspace)
-        if disk.f_bavail * disk.f_frsize < MIN_FREE_MB * MB or (disk.f_files > 0 and disk.f_favail < MIN_FREE_FILES):
+        if _is_disk_full(self._sandbox):
             return "disk"
+        self._usage = _usage(self._sandbox)
         # In a full workspace nothing can be written, but the command may be the one that makes room.
-        return "disk" if not self._is_full and is_full(self._sandbox) else None
+        return "disk" if not self._is_full and _exceeds(self._usage, self._sandbox) else None
 
     def _read_reports(self) -> None:
         """Read bubblewrap's reports: the sandbox's first process, and at the end the exit code."""
@@ -244,14 +263,43 @@ def _prepared(sandbox: Sandbox) -> tuple[Sandbox, bool]:
     make_folder(sandbox.workspace)
     full = is_full(sandbox)
     limits = replace(sandbox.limits, file_mb=0) if full else sandbox.limits
-    return replace(sandbox, limits=limits, hidden=tuple(filter(Path.is_dir, sandbox.hidden))), full
+    # A command may have replaced the folder by a link to somewhere else. None runs now that could do so again.
+    copies = sandbox.copies if stat.S_ISDIR(_mode(sandbox.workspace / sandbox.copies)) else ""
+    hidden = tuple(filter(Path.is_dir, sandbox.hidden))
+    return replace(sandbox, limits=limits, hidden=hidden, copies=copies), full
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.lstat().st_mode
+    except OSError:
+        return 0
 
 
 def is_full(sandbox: Sandbox) -> bool:
     """Return whether the workspace holds more than it may. Blocks."""
-    most_bytes, most_entries = sandbox.limits.workspace_mb * MB, sandbox.limits.workspace_files
-    usage = folder_usage(sandbox.workspace, most_bytes=most_bytes, most_entries=most_entries)
-    return usage.size > most_bytes or usage.entries > most_entries
+    return _exceeds(_usage(sandbox), sandbox)
+
+
+def has_room(sandbox: Sandbox, size: int) -> bool:
+    """Return whether a file of so many bytes can be added to the workspace, which exists. Blocks; raises OSError."""
+    usage = _usage(sandbox)
+    with_it = replace(usage, size=usage.size + size, entries=usage.entries + 1)
+    return size <= sandbox.limits.file_mb * MB and not _exceeds(with_it, sandbox) and not _is_disk_full(sandbox)
+
+
+def _is_disk_full(sandbox: Sandbox) -> bool:
+    disk = os.statvfs(sandbox.workspace)
+    return disk.f_bavail * disk.f_frsize < MIN_FREE_MB * MB or (disk.f_files > 0 and disk.f_favail < MIN_FREE_FILES)
+
+
+def _usage(sandbox: Sandbox) -> FolderUsage:
+    limits = sandbox.limits
+    return folder_usage(sandbox.workspace, most_bytes=limits.workspace_mb * MB, most_entries=limits.workspace_files)
+
+
+def _exceeds(usage: FolderUsage, sandbox: Sandbox) -> bool:
+    return usage.size > sandbox.limits.workspace_mb * MB or usage.entries > sandbox.limits.workspace_files
 
 
 def _text_file(files: ExitStack, text: bytes) -> int:

@@ -18,10 +18,14 @@ _MEMORY = re.compile(r"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class FolderUsage:
-    """Bytes on disk and entries. Both are at least as large as the limits if measuring stopped early."""
+    """Bytes on disk and entries. Both are at least as large as the limits if measuring stopped early.
+
+    `newest` is the time of the last change, in nanoseconds.
+    """
 
     size: int
     entries: int
+    newest: int = 0
 
 
 def folder_usage(folder: Path, *, most_bytes: int, most_entries: int) -> FolderUsage:
@@ -29,7 +33,7 @@ def folder_usage(folder: Path, *, most_bytes: int, most_entries: int) -> FolderU
 
     A folder that cannot be read or is nested too deeply counts as over the limits.
     """
-    size = entries = 0
+    size = entries = newest = 0
     folders = [(str(folder), 0)]
     while folders and size <= most_bytes and entries <= most_entries:
         path, depth = folders.pop()
@@ -39,6 +43,7 @@ def folder_usage(folder: Path, *, most_bytes: int, most_entries: int) -> FolderU
                 with suppress(FileNotFoundError):
                     found = entry.stat(follow_symlinks=False)
                     size += found.st_blocks * BLOCK
+                    newest = max(newest, found.st_ctime_ns)
                     if stat.S_ISDIR(found.st_mode):
                         folders.append((entry.path, depth + 1))
                 if entries > most_entries or size > most_bytes:
@@ -49,7 +54,7 @@ def folder_usage(folder: Path, *, most_bytes: int, most_entries: int) -> FolderU
             return FolderUsage(most_bytes + 1, most_entries + 1)
         if depth > MAX_DEPTH:
             return FolderUsage(most_bytes + 1, most_entries + 1)
-    return FolderUsage(size, entries)
+    return FolderUsage(size, entries, newest)
 
 
 def _entries(path: str) -> Iterator[os.DirEntry[str]]:

@@ -21,14 +21,17 @@ SEARCH = web_search.name
 # Tools that need a sandbox, and thus a machine that can run one.
 SANDBOX_TOOLS = (bash, python, *FILE_TOOLS)
 TOOLBOX: Mapping[str, Tool] = {tool.name: tool for tool in (*DEFAULT_TOOLS, remember, web_search, *SANDBOX_TOOLS)}
+NO_TOOLS: Mapping[str, Tool] = {}
 
 
-def available(names: Iterable[str], search: Tool | None = None) -> tuple[Tool, ...]:
+def available(
+    names: Iterable[str], search: Tool | None = None, added: Mapping[str, Tool] = NO_TOOLS
+) -> tuple[Tool, ...]:
     """Return the tools of these names, without those that are unknown or cannot run on this machine.
 
-    `search` is `web_search` with its service, None where no service is configured.
+    `search` is `web_search` with its service, None where no service is configured. `added` are tools of the operator.
     """
-    toolbox = {**TOOLBOX, SEARCH: search}
+    toolbox = {**added, **TOOLBOX, SEARCH: search}
     tools = [tool for name in names if (tool := toolbox.get(name)) is not None]
     if any(tool in SANDBOX_TOOLS for tool in tools) and probe.problem():
         tools = [tool for tool in tools if tool not in SANDBOX_TOOLS]

@@ -30,9 +30,6 @@ _UNSEEN_ENDS = {name: re.compile(rf"</{name}\b[^<>]*>", re.IGNORECASE) for name 
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
 _TAGS = re.compile(r"<[^>]*>")
-_TEXT_TYPE = re.compile(
-    r"text/.*|application/(.*[+])?(json|xml|yaml|x-yaml|toml|javascript|ecmascript|x-ndjson|sql|rtf)"
-)
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 
 
@@ -42,13 +39,6 @@ def read(content_type: str, charset: str, body: bytes, url: str, start: int, mos
     yield title
     yield str(len(text))
     yield text[start : start + most]
-
-
-def is_text(content_type: str, data: bytes) -> bool:
-    """Tell whether this is text: by its type, or by its beginning when the server does not say."""
-    if content_type:
-        return bool(_TEXT_TYPE.fullmatch(content_type)) or content_type in _HTML_TYPES
-    return b"\x00" not in data[:1024]
 
 
 def readable(content_type: str, charset: str | None, data: bytes, url: str) -> tuple[str, str]:

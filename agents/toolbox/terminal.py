@@ -35,8 +35,9 @@ async def bash(
 ) -> str:
     """Run a Bash command and return what it prints.
 
-    It runs in the workspace, a folder that keeps its files between calls. Everything else is read-only, /tmp is new in
-    each call, and processes left in the background end with the command. There may be no network.
+    It runs in the workspace, a folder that keeps its files between calls; files that people attach are in attachments/.
+    Everything else is read-only, /tmp is new in each call, and processes left in the background end with the command.
+    There may be no network.
     """
     return await _run(("bash", "-c", command), context, timeout)
 
@@ -49,8 +50,8 @@ async def python(
 ) -> str:
     """Run a Python program and return what it prints.
 
-    It runs in the workspace, a folder that keeps its files between calls; variables are not kept. Print what you want
-    to know. There may be no network.
+    It runs in the workspace, a folder that keeps its files between calls; variables are not kept. Files that people
+    attach are in attachments/. Print what you want to know. There may be no network.
     """
     return await _run(("python3", "-c", code), context, timeout)
 
@@ -60,7 +61,7 @@ async def _run(command: Sequence[str], context: ToolContext, seconds: int) -> st
     output, ended = bytearray(), Ended("failed")
     decoder = getincrementaldecoder("utf-8")(errors="replace")
     try:
-        async with aclosing(run(command, sandbox, seconds=seconds)) as events:
+        async with aclosing(run(command, sandbox, seconds=seconds, on_files=context.files_changed)) as events:
             async for event in events:
                 if isinstance(event, Ended):
                     ended = event
@@ -72,6 +73,7 @@ async def _run(command: Sequence[str], context: ToolContext, seconds: int) -> st
     text = output.decode(errors="replace")
     if len(output) > LONGEST_OUTPUT and len(text) > 2 * PREVIEW:
         text = await _saved(text, sandbox)
+    context.files_changed()  # what happened since it was measured
     notes = [text.rstrip("\n"), note(ended, seconds, sandbox)]
     return "\n".join(filter(None, notes)) or "[No output.]"
 

@@ -8,18 +8,23 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import sys
 import zlib
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from http import client as http_client
+from importlib import import_module
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
-import aiohttp
-from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from agents.errors import ToolError
 from agents.toolbox.public_addresses import Address, is_public
+
+if TYPE_CHECKING:
+    import aiohttp
+    from aiohttp.abc import AbstractResolver
 
 MAX_REDIRECTS = 5
 MAX_BYTES = 2_000_000
@@ -83,6 +88,12 @@ async def _anything(_target: URL, _before: URL | None) -> None:
     """Judge no address."""
 
 
+async def load_client() -> None:
+    """Import aiohttp in a thread: it takes 10 MB and a quarter of a second, and many servers never fetch a page."""
+    if "aiohttp" not in sys.modules:
+        await asyncio.to_thread(import_module, "aiohttp")
+
+
 async def fetch(url: str, policy: Policy, judge: Judge = _anything) -> Page:
     """Get the page, following up to MAX_REDIRECTS redirects. Raises ToolError with words for the model."""
     try:
@@ -93,6 +104,9 @@ async def fetch(url: str, policy: Policy, judge: Judge = _anything) -> Page:
 
 
 async def _follow(url: str, policy: Policy, judge: Judge) -> Page:
+    await load_client()
+    import aiohttp
+
     gate = Gate(policy)
     target, before = _checked(url, policy), None
     async with _session(policy, gate) as session:
@@ -111,6 +125,8 @@ async def _follow(url: str, policy: Policy, judge: Judge) -> Page:
 
 def _session(policy: Policy, gate: Gate) -> aiohttp.ClientSession:
     """No proxy from the environment, no cookies, no credentials from a netrc file, and no connection used twice."""
+    import aiohttp
+
     connector = aiohttp.TCPConnector(
         resolver=policy.resolver or aiohttp.ThreadedResolver(),
         socket_factory=gate,
@@ -191,6 +207,8 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
 
 
 def _words(target: URL, name: str, error: Exception, refused: bool) -> str:
+    import aiohttp
+
     if refused:
         return f"{target.host} is not on the public internet; only public addresses can be fetched."
     if isinstance(error, aiohttp.ClientConnectorDNSError):

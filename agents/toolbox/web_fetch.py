@@ -15,7 +15,6 @@ from agents.process_pool import Limits, ProcessPool, WorkFailed
 from agents.sources import SourceNumbers
 from agents.threads import in_thread
 from agents.toolbox.address_policy import foreign_texts, is_allowed, is_known, is_same_site, peoples_texts
-from agents.toolbox.page_text import is_text
 from agents.toolbox.web_client import MAX_BYTES, MAX_PDF_BYTES, PDF, TOTAL_SECONDS, Judge, Page, Policy, fetch
 from agents.tools import NO_CONTEXT, Tool, ToolContext, tool
 
@@ -23,6 +22,9 @@ logger = logging.getLogger(__name__)
 
 MAX_CHARACTERS = 40_000
 MAX_PAGES = 50
+_TEXT_TYPE = re.compile(
+    r"text/.*|application/(.*[+])?(json|xml|yaml|x-yaml|toml|javascript|ecmascript|x-ndjson|sql|rtf)"
+)
 _MEDIA_TYPE = re.compile(r"[a-z]+/[a-z0-9.+-]{1,60}")
 NOT_KNOWN = (
     "{address} was not opened. This conversation holds text from elsewhere (a page, a file or an import), and since "
@@ -65,7 +67,7 @@ def make_web_fetch(policy: Policy) -> Tool:
         page = await fetch(url.strip(), policy, _judge(context))
         if page.body.startswith(PDF):
             return _from_page(page, url.strip(), "", await _read_pdf(page, page_number, start), context)
-        if not is_text(page.content_type, page.body):
+        if not _is_text(page.content_type, page.body):
             kind = page.content_type if _MEDIA_TYPE.fullmatch(page.content_type) else "binary data"
             raise ToolError(f"{page.url} is {kind}, {len(page.body):,} bytes: only text and PDF files can be read.")
         title, length, text = await _read(page, start)
@@ -73,6 +75,13 @@ def make_web_fetch(policy: Policy) -> Tool:
         return _from_page(page, url.strip(), title, parts, context)
 
     return web_fetch
+
+
+def _is_text(content_type: str, data: bytes) -> bool:
+    """Tell whether this is text: by its type, or by its beginning when the server does not say."""
+    if content_type:
+        return _TEXT_TYPE.fullmatch(content_type) is not None
+    return b"\x00" not in data[:1024]
 
 
 def _judge(context: ToolContext) -> Judge:

@@ -40,7 +40,9 @@ async def write_file(
     context: ToolContext = NO_CONTEXT,
 ) -> str:
     """Write a text file to the workspace. Missing folders are made; a file of this name is replaced."""
-    return await work_on_files(sandbox_of(context), "write", path=path, content=content)
+    done = await work_on_files(sandbox_of(context), "write", path=path, content=content)
+    context.files_changed()
+    return done
 
 
 @tool(time_limit=TIME_LIMIT, foreign=True)
@@ -49,7 +51,7 @@ async def list_files(
     glob: Annotated[str, Field(max_length=500, description="Pattern of names or paths, such as *.py")] = "",
     context: ToolContext = NO_CONTEXT,
 ) -> str:
-    """List the files and folders below a folder of the workspace."""
+    """List the files and folders below a folder of the workspace. Files that people attach are in attachments/."""
     return await work_on_files(sandbox_of(context), "list", path=path, glob=glob)
 
 
@@ -71,7 +73,9 @@ async def edit_file(
     context: ToolContext = NO_CONTEXT,
 ) -> str:
     """Replace a piece of text in a file of the workspace."""
-    return await work_on_files(sandbox_of(context), "edit", path=path, old=old, new=new)
+    done = await work_on_files(sandbox_of(context), "edit", path=path, old=old, new=new)
+    context.files_changed()
+    return done
 
 
 FILE_TOOLS = (read_file, write_file, list_files, search_files, edit_file)

@@ -3,7 +3,19 @@
 Messages have no list of their own: `session_page` shows them in their session, and `message_page` edits one.
 """
 
-from chat.admin import approvals, erasures, mcp_servers, people, presets, security, sessions, shares, tokens, workspaces
+from chat.admin import (
+    approvals,
+    erasures,
+    mcp_servers,
+    people,
+    presets,
+    runs,
+    security,
+    sessions,
+    shares,
+    tokens,
+    workspaces,
+)
 
 __all__ = [
     "approvals",
@@ -11,6 +23,7 @@ __all__ = [
     "mcp_servers",
     "people",
     "presets",
+    "runs",
     "security",
     "sessions",
     "shares",

@@ -1,31 +1,81 @@
-"""Approvals for good in the admin: staff see which tools agents may always use, and can take that back."""
+"""The rules of workspaces for tool calls in the admin."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from django import forms
 from django.contrib import admin
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
-from chat.admin.base import ReadOnly, time_column
-from chat.models import ApprovalRule
+from chat.admin.base import BoundedSearch, time_column
+from chat.errors import Invalid
+from chat.models import ApprovalRule, User
+from chat.services.people import workspace_rules
+from chat.services.people.workspace_rules import checked
 
 if TYPE_CHECKING:
     Admin = admin.ModelAdmin[ApprovalRule]
+    Form = forms.ModelForm[ApprovalRule]
 else:
     Admin = admin.ModelAdmin
+    Form = forms.ModelForm
 
 CREATED = time_column(ApprovalRule, "created_at")
 
 
-@admin.register(ApprovalRule)
-class ApprovalRuleAdmin(ReadOnly, Admin):
-    """Rules are made where a call waits for approval. Without its rule, the agent asks again."""
+class RuleForm(Form):
+    """The form of a rule, with the checks of the workspace's settings."""
 
-    fields = ("rule", "agent", "workspace", "user", CREATED)
-    list_display = ("rule", "agent", "workspace", "user", CREATED)
-    list_filter = ("workspace",)
+    class Meta:
+        model = ApprovalRule
+        fields = ("workspace", "agent", "rule", "verdict", "approvals", "approvers")
+        help_texts: ClassVar = {
+            "agent": _("The name of one agent. Empty: all agents."),
+            "rule": _("A tool’s name, or one with a pattern, as in bash(git status*)."),
+            "approvals": _("How many different people have to agree, if people are asked."),
+        }
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if self.errors:
+            return values
+        try:
+            return {
+                **values,
+                **checked(values["rule"], values["verdict"], values["approvals"], values["approvers"]),
+            }
+        except Invalid as error:
+            raise forms.ValidationError(error.message) from error
+
+
+@admin.register(ApprovalRule)
+class ApprovalRuleAdmin(BoundedSearch, Admin):
+    """The rules of all workspaces. Those for one agent come from calls that waited for an approval."""
+
+    form = RuleForm
+    list_display = ("rule", "verdict", "agent", "workspace", "user", CREATED)
+    list_filter = ("verdict", "workspace")
     show_facets = admin.ShowFacets.NEVER
     list_select_related = ("workspace", "user")
     search_fields = ("rule", "agent")
+    autocomplete_fields = ("workspace",)
     ordering = ("-created_at",)
     list_per_page = 50
+
+    def save_model(self, request: HttpRequest, obj: ApprovalRule, form: Any, change: bool) -> None:
+        """Name who has made the rule, and log it as a change in the workspace's settings."""
+        if isinstance(request.user, User):
+            workspace_rules.save_for_staff(author=request.user, row=obj)
+
+    def delete_model(self, request: HttpRequest, obj: ApprovalRule) -> None:
+        if isinstance(request.user, User):
+            workspace_rules.delete_for_staff(author=request.user, row=obj)
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[ApprovalRule]) -> None:
+        for row in queryset:
+            self.delete_model(request, row)

@@ -28,6 +28,10 @@ EXPORTED_JSON = _("Exported the session as JSON.")
 EXPORTED_MARKDOWN = _("Exported the session as Markdown.")
 ERASED = _("Erased the session for good.")
 FORKED = _("Forked the session.")
+HANDED_OVER = _("Asked for another worker.")
+CLOSED = _("Closed the turn.")
+DRAINED = _("Drained the worker.")
+UNDRAINED = _("Let the worker take sessions again.")
 WAS_READ = _("Read the session.")
 
 

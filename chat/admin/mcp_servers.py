@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin.base import BoundedSearch, time_column
 from chat.admin.presets import LinesField
 from chat.errors import ServiceError
-from chat.models import McpServer, User, Workspace
+from chat.models import McpServer, SecurityEvent, User, Workspace
+from chat.rendering.text.formatting import moment
 from chat.services.people import mcp_servers as service
+from chat.services.people import mcp_sign_in as sign_in_service
 from chat.services.people.security_log import Kind
 
 if TYPE_CHECKING:
@@ -22,6 +27,11 @@ if TYPE_CHECKING:
 else:
     Form = forms.ModelForm
     Admin = admin.ModelAdmin
+
+# Stands for a stored secret.
+MASK = "••••••••"
+# The fields that the service takes as they are.
+SETTINGS = ("name", "url", "tools", "approval", "time_limit", "for_all_agents", "is_enabled")
 
 
 class McpServerForm(Form):
@@ -34,6 +44,20 @@ class McpServerForm(Form):
         help_text=_(
             "One per line, as “Name: value”. Stored encrypted and never shown again. Empty: keep the stored ones."
         ),
+    )
+    client_id = forms.CharField(
+        label=_("OAuth client ID"),
+        required=False,
+        max_length=service.LONGEST_CLIENT,
+        widget=forms.TextInput({"class": "vTextField", "autocomplete": "off"}),
+        help_text=_("Only if the server asks for a sign-in and doesn’t let Parley register itself."),
+    )
+    client_secret = forms.CharField(
+        label=_("OAuth client secret"),
+        required=False,
+        max_length=service.LONGEST_CLIENT,
+        widget=forms.PasswordInput({"class": "vTextField", "autocomplete": "new-password"}),
+        help_text=_("Stored encrypted and never shown again. Empty: keep the stored one."),
     )
     tools = LinesField(
         label=_("Tools"),
@@ -56,6 +80,14 @@ class McpServerForm(Form):
             "is_enabled",
         )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._client = sign_in_service.client_of(self.instance) if self.instance.pk else None
+        if self._client is not None:
+            self.initial["client_id"] = self._client.id
+            if self._client.secret:
+                self.fields["client_secret"].widget.attrs["placeholder"] = MASK
+
     def clean_tools(self) -> list[str] | None:
         return self.cleaned_data["tools"] or None
 
@@ -65,14 +97,20 @@ class McpServerForm(Form):
             return values
         workspace: Workspace = values.get("workspace") or self.instance.workspace
         checked = McpServer(pk=self.instance.pk, workspace=workspace, url=self.instance.url or values["url"])
-        given = {name: values[name] for name in self.Meta.fields if name not in ("workspace", "headers")}
+        given = {name: values[name] for name in SETTINGS}
         try:
             headers = service.headers_from(values["headers"])
-            service.apply(checked, service.Settings(**given, headers=headers or None))
+            self.given = service.Settings(**given, headers=headers or None, oauth_client=self._changed_client(values))
+            service.apply(checked, self.given)
         except ServiceError as error:
             raise forms.ValidationError(error.message) from error
-        self.given = service.Settings(**given, headers=headers or None)
         return values
+
+    def _changed_client(self, values: dict[str, Any]) -> tuple[str, str] | None:
+        """Return the client to store; None keeps the stored one. An empty id removes it."""
+        client_id, secret = values["client_id"].strip(), values["client_secret"]
+        stored_id = self._client.id if self._client else ""
+        return None if client_id == stored_id and not secret else (client_id, secret)
 
     def _post_clean(self) -> None:
         """Leave the instance as it is: `save_model` has the service change it."""
@@ -93,7 +131,25 @@ class McpServerAdmin(BoundedSearch, Admin):
     list_per_page = 50
 
     def get_readonly_fields(self, request: HttpRequest, obj: McpServer | None = None) -> tuple[str, ...]:
-        return ("workspace",) if obj else ()
+        return ("workspace", "sign_in_state", "token_expires") if obj else ()
+
+    @admin.display(description=_("Sign-in"))
+    def sign_in_state(self, server: McpServer) -> SafeString:
+        """Return whether someone is signed in, who, and since when, as far as the security log goes back."""
+        parts = [str(server.get_sign_in_status_display())]
+        if server.signed_in_by is not None:
+            parts.append(server.signed_in_by.sender)
+        events = SecurityEvent.objects.filter(kind=Kind.MCP_SERVER_CONNECTED.value, object_id=str(server.pk))
+        if server.sign_in_status and (event := events.order_by("-at").first()) is not None:
+            parts.append(moment(event.at))
+        return format_html_join(" · ", "{}", ((part,) for part in parts))
+
+    @admin.display(description=_("Token valid until"))
+    def token_expires(self, server: McpServer) -> str:
+        grant = sign_in_service.grant_of(server.pk)
+        if grant is None or grant.expires_at is None:
+            return "—"
+        return moment(datetime.fromtimestamp(grant.expires_at, UTC))
 
     def save_model(self, request: HttpRequest, obj: McpServer, form: McpServerForm, change: bool) -> None:
         service.apply(obj, form.given)

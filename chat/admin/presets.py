@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
+from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from agents.config import PromptIcon
 from agents.registry import Prompt
-from agents.toolbox import TOOLBOX
 from chat.admin.base import BoundedSearch, time_column
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
 from chat.errors import Invalid
-from chat.models import AgentPreset
-from chat.queries import presets
+from chat.models import AgentPreset, User
+from chat.queries import preset_rules, presets
+from chat.queries.preset_prompts import ICONS, check_prompts, line_of, prompt_from
 from chat.rendering.text.formatting import EFFORT_LEVELS
+from chat.services.people import members_agents
 
 if TYPE_CHECKING:
     Form = forms.ModelForm[AgentPreset]
@@ -32,9 +34,6 @@ else:
     Form = forms.ModelForm
     Admin = admin.ModelAdmin
 
-MAX_PROMPT_LENGTH = 500
-MAX_PROMPTS = 12
-ICONS: tuple[PromptIcon, ...] = get_args(PromptIcon)
 HELP_TEXTS = {
     "name": _("Letters, digits, dots, - and _. Overrides the agent of the same name in the configuration file."),
     "title": _("The name that people see. If empty, the name above."),
@@ -79,26 +78,19 @@ class PromptsField(LinesField):
     def prepare_value(self, value: Any) -> Any:
         if not isinstance(value, list | tuple):
             return value
-        return super().prepare_value([_line(each) for each in presets.prompts_of(list(value))])
+        return super().prepare_value([line_of(each) for each in presets.prompts_of(list(value))])
 
     def clean(self, value: Any) -> list[Prompt]:
-        return [_prompt(line) for line in super().clean(value)]
+        lines = super().clean(value)
+        with _as_form_error():
+            return [prompt_from(line) for line in lines]
 
 
-def _line(prompt: Prompt) -> str:
-    return str(prompt) if isinstance(prompt.to_json(), str) else f"{prompt.icon} | {prompt.heading} | {prompt}"
+class RulesField(LinesField):
+    """Rules for approval, one per line."""
 
-
-def _prompt(line: str) -> Prompt:
-    """Read a line. Raises ValidationError for an unknown icon."""
-    *shown, text = (part.strip() for part in line.split(" | ", 2))
-    if len(shown) < 2:
-        return Prompt(line)
-    icon, heading = shown
-    if icon not in ICONS:
-        message = _("“%(name)s” is not an icon. Write “icon | heading | text”, with one of the icons below.")
-        raise forms.ValidationError(message % {"name": icon})
-    return Prompt(text, heading, icon)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(required=False, widget=forms.Textarea({"class": "vLargeTextField", "rows": 3}), **kwargs)
 
 
 class ToolsField(forms.MultipleChoiceField):
@@ -131,7 +123,7 @@ class PresetForm(Form):
         label=_("Tools"),
         required=False,
         choices=lambda: [
-            (name, f"{name}: {_first_paragraph(TOOLBOX[name].description)}" if name in TOOLBOX else name)
+            (name, f"{name}: {tool.summary}" if (tool := registry().tool(name)) else name)
             for name in presets.tool_names()
         ],
     )
@@ -163,6 +155,50 @@ class PresetForm(Form):
         ),
     )
 
+    knowledge = LinesField(
+        label=_("Knowledge"),
+        required=False,
+        widget=forms.Textarea({"class": "vLargeTextField", "rows": 3}),
+        help_text=_(
+            "Files of a session’s workspace that the agent uses: names or patterns, one per line, such as "
+            "Handbook.pdf or prices-*. * means all files."
+        ),
+    )
+    deny = RulesField(label=_("Never allow"), help_text=_("Rules for tools, one per line, such as bash(sudo *)."))
+    ask = RulesField(
+        label=_("Ask first"),
+        help_text=_(
+            "One per line. For several approvals, or those of a role, write “rule | approvals | admin” or "
+            "“rule | approvals | owner”."
+        ),
+    )
+    allow = RulesField(label=_("Always allow"), help_text=_("One per line, such as bash(git status*)."))
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, lines in preset_rules.lines_of(presets.rules_of(self.instance.approval)).items():
+            self.initial.setdefault(name, lines)
+
+    def clean_deny(self) -> list[str]:
+        return self._checked("deny")
+
+    def clean_ask(self) -> list[str]:
+        return self._checked("ask")
+
+    def clean_allow(self) -> list[str]:
+        return self._checked("allow")
+
+    def _checked(self, name: str) -> list[str]:
+        lines: list[str] = self.cleaned_data[name]
+        with _as_form_error():
+            preset_rules.rules_from(**{name: lines})
+        return lines
+
+    def save(self, commit: bool = True) -> AgentPreset:
+        lines = {name: self.cleaned_data[name] for name in preset_rules.KINDS}
+        self.instance.approval = presets.stored_rules(preset_rules.rules_from(**lines))
+        return super().save(commit)
+
     class Meta:
         model = AgentPreset
         fields = (
@@ -174,6 +210,7 @@ class PresetForm(Form):
             "system_prompt",
             "tools",
             "allowed_hosts",
+            "knowledge",
             "max_rounds",
             "prompts",
             "is_offered",
@@ -195,14 +232,17 @@ class PresetForm(Form):
 
     def clean_prompts(self) -> list[Any]:
         prompts: list[Prompt] = self.cleaned_data["prompts"]
-        if len(prompts) > MAX_PROMPTS or any(len(each) + len(each.heading) > MAX_PROMPT_LENGTH for each in prompts):
-            message = _("At most %(count)s prompts of at most %(length)s characters each.")
-            raise forms.ValidationError(message % {"count": MAX_PROMPTS, "length": MAX_PROMPT_LENGTH})
+        with _as_form_error():
+            check_prompts(prompts)
         return presets.stored_prompts(prompts)
 
     def clean_allowed_hosts(self) -> list[str]:
         with _as_form_error():
             return presets.checked_hosts(self.cleaned_data["allowed_hosts"])
+
+    def clean_knowledge(self) -> list[str]:
+        with _as_form_error():
+            return presets.checked_knowledge(self.cleaned_data["knowledge"])
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
@@ -236,7 +276,9 @@ def initial_values(name: str) -> dict[str, Any]:
         "thinking_budget": source.reasoning.budget,
         "tools": list(source.tools),
         "allowed_hosts": list(source.allowed_hosts),
+        "knowledge": list(source.knowledge),
         "max_rounds": source.max_rounds,
+        **preset_rules.lines_of(source.rules),
     }
     return {**values, **({"name": source.name, "title": source.title, "prompts": list(source.prompts)} if name else {})}
 
@@ -249,19 +291,24 @@ def _as_form_error() -> Iterator[None]:
         raise forms.ValidationError(error.message) from error
 
 
-def _first_paragraph(description: str) -> str:
-    return " ".join(description.strip().split("\n\n")[0].split())
-
-
 @admin.register(AgentPreset)
 class PresetAdmin(BoundedSearch, Admin):
     form = PresetForm
-    list_display = ("shown_name", "name", "model", "is_offered", "position", time_column(AgentPreset, "updated_at"))
+    list_display = (
+        "shown_name",
+        "name",
+        "workspace",
+        "model",
+        "is_offered",
+        "position",
+        time_column(AgentPreset, "updated_at"),
+    )
     list_display_links = ("shown_name", "name")
     list_editable = ("is_offered", "position")
     search_fields = ("name", "title", "model")
     ordering = ("position", "name")
     list_per_page = 50
+    list_select_related = ("workspace",)
     fieldsets = (
         (
             None,
@@ -279,17 +326,41 @@ class PresetAdmin(BoundedSearch, Admin):
                     "system_prompt",
                     "tools",
                     "allowed_hosts",
+                    "knowledge",
                     "max_rounds",
                     "prompts",
                 ),
             },
         ),
+        (_("Approvals"), {"fields": ("deny", "ask", "allow")}),
         (_("In the list"), {"fields": ("is_offered", "position")}),
     )
 
     @admin.display(description=_("title"), ordering="title")
     def shown_name(self, preset: AgentPreset) -> str:
         return str(preset)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AgentPreset]:
+        """Return the agents of staff, and those that members share with a workspace; others are their makers' own."""
+        return super().get_queryset(request).filter(Q(workspace=None) | Q(is_shared=True))
+
+    def save_model(self, request: HttpRequest, obj: AgentPreset, form: Any, change: bool) -> None:
+        """Save a preset; a change of a workspace's agent counts for those who have its form open, and is logged."""
+        if obj.workspace_id and isinstance(request.user, User):
+            members_agents.save_for_staff(author=request.user, row=obj)
+        else:
+            super().save_model(request, obj, form, change)
+
+    def delete_model(self, request: HttpRequest, obj: AgentPreset) -> None:
+        if obj.workspace_id and isinstance(request.user, User):
+            members_agents.delete_for_staff(author=request.user, row=obj)
+        else:
+            super().delete_model(request, obj)
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[AgentPreset]) -> None:
+        for row in queryset:
+            self.delete_model(request, row)
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> type[ListForm]:
         return ListForm
@@ -299,6 +370,6 @@ class PresetAdmin(BoundedSearch, Admin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the presets of the configuration file too: name, title, and whether a row overrides the preset."""
-        names = set(AgentPreset.objects.values_list("name", flat=True))
+        names = set(AgentPreset.objects.filter(workspace=None).values_list("name", flat=True))
         from_file = [(preset.name, preset.title, preset.name in names) for preset in registry().presets()]
         return super().changelist_view(request, {"from_file": from_file, **(extra_context or {})})

@@ -76,9 +76,13 @@ KINDS: dict[str, Any] = {
     Kind.ADMIN_SEARCH: _("Searched all sessions in the admin"),
     Kind.TOOL_CALLED: _("Called a web host with a tool"),
     Kind.TOOL_DECIDED: _("Approved or refused a tool call"),
+    Kind.TOOL_RULE_CHANGED: _("Changed a rule for tools"),
+    Kind.AGENT_CHANGED: _("Changed an agent of a workspace"),
     Kind.MCP_SERVER_ADDED: _("Added an MCP server"),
     Kind.MCP_SERVER_CHANGED: _("Changed an MCP server"),
     Kind.MCP_SERVER_REMOVED: _("Removed an MCP server"),
+    Kind.MCP_SERVER_CONNECTED: _("Signed in to an MCP server"),
+    Kind.MCP_SERVER_DISCONNECTED: _("Disconnected an MCP server"),
 }
 FACES: dict[str, Any] = {
     Face.PAGE: _("page"),
@@ -165,7 +169,7 @@ class SecurityEventAdmin(LogAdmin, Events):
     def object(self, event: SecurityEvent) -> str:
         if event.object_type == "session":
             address = reverse("admin:chat_session_change", args=[quote(event.object_id)])
-            return format_html('<a href="{}" title="{}">{}…</a>', address, event.object_id, event.object_id[:10])
+            return format_html('<a href="{}" title="{}">…{}</a>', address, event.object_id, event.object_id[-8:])
         return f"{OBJECTS.get(event.object_type, event.object_type)} {event.object_id}".strip()
 
     @admin.display(description=_("details"))

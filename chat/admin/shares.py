@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.contrib import admin
-from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin.base import ReadOnly, time_column
 from chat.admin.permissions import StaffRequest, may_read_messages
+from chat.errors import NoSuchSession
 from chat.models import Invitation, Share
-from chat.services.people import guests, sharing
+from chat.services.people import sharing
 from chat.services.people.security_log import Kind, record
 
 
@@ -47,28 +48,8 @@ class SessionColumn:
         return row.session_id
 
 
-class SessionAccessAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
-    """Record deletions in the security log as events of the kind `deletion_kind`."""
-
-    deletion_kind: Kind
-
-    def delete_model(self, request: StaffRequest, obj: Any) -> None:  # type: ignore[override]  # only staff get here
-        self._record(request, obj)
-        super().delete_model(request, obj)
-
-    def delete_queryset(self, request: StaffRequest, queryset: QuerySet[Any]) -> None:  # type: ignore[override]  # likewise
-        for row in queryset.select_related("session"):
-            self._record(request, row)
-        super().delete_queryset(request, queryset)
-
-    def _record(self, request: StaffRequest, row: Share | Invitation) -> None:
-        person = row.user_id if isinstance(row, Share) else row.session.owner_id
-        record(self.deletion_kind, actor=request.user, person=person, target=row.session)
-
-
 @admin.register(Share)
-class ShareAdmin(SessionAccessAdmin):
-    deletion_kind = Kind.UNSHARED
+class ShareAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
     fields = list_display = ("session", "user", "role", time_column(Share, "created_at"))
     list_filter = ("role",)
     show_facets = admin.ShowFacets.NEVER
@@ -77,21 +58,23 @@ class ShareAdmin(SessionAccessAdmin):
     ordering = ("-created_at",)
     list_per_page = 50
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Share]:
+        """Leave out sessions that have the people of another one: their shares follow that one's."""
+        shares: QuerySet[Share] = super().get_queryset(request).filter(session__caller_session=None)
+        return shares
+
     def delete_model(self, request: StaffRequest, obj: Share) -> None:  # type: ignore[override]  # only staff get here
         self.delete_queryset(request, Share.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, request: StaffRequest, queryset: QuerySet[Share]) -> None:  # type: ignore[override]  # likewise
-        """Delete shares, and the memberships of guests whose last share in the workspace this was."""
-        users = list(queryset.values_list("session__workspace", "user"))
-        with transaction.atomic():
-            super().delete_queryset(request, queryset)
-            for workspace_id, user_id in users:
-                guests.end_memberships(workspace_id=workspace_id, user_ids=[user_id])
+        """End the access as the session's own page does, with all that follows from it."""
+        for row in queryset.select_related("session", "user").order_by("session", "pk"):
+            with suppress(NoSuchSession):  # deleted in the meantime, with its shares
+                sharing.unshare(session=row.session, author=request.user, user=row.user)
 
 
 @admin.register(Invitation)
-class InvitationAdmin(SessionAccessAdmin):
-    deletion_kind = Kind.INVITATION_ENDED
+class InvitationAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
     fields = list_display = (
         *("session", "role", "created_by", time_column(Invitation, "created_at")),
         *(time_column(Invitation, "expires_at"), "uses", "max_uses", "works"),
@@ -107,6 +90,18 @@ class InvitationAdmin(SessionAccessAdmin):
         valid = sharing.valid_invitations().filter(pk=OuterRef("pk"))
         invitations: QuerySet[Invitation] = super().get_queryset(request).annotate(is_valid=Exists(valid))
         return invitations
+
+    def delete_model(self, request: StaffRequest, obj: Invitation) -> None:  # type: ignore[override]  # only staff get here
+        self._record(request, obj)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: StaffRequest, queryset: QuerySet[Invitation]) -> None:  # type: ignore[override]  # likewise
+        for row in queryset.select_related("session"):
+            self._record(request, row)
+        super().delete_queryset(request, queryset)
+
+    def _record(self, request: StaffRequest, row: Invitation) -> None:
+        record(Kind.INVITATION_ENDED, actor=request.user, person=row.session.owner_id, target=row.session)
 
     @admin.display(description=_("active"), boolean=True)
     def works(self, invitation: Invitation) -> bool:

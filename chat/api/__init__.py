@@ -8,3 +8,7 @@ sockets do. An async view calls what uses the database, `session_of` too, throug
 ninja routes, authenticates, validates requests and describes the API. Views return their own responses: responses.py
 says why.
 """
+
+from chat.overrides.ninja_imports import import_ninja
+
+import_ninja()

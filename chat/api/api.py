@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from chat.api import (
+    agents,
     catalogue,
     errors,
     events,
     files,
     history,
+    knowledge,
     me,
     messages,
+    notes,
     projections,
+    rules,
     sessions,
     sharing,
     steps,
     suggestions,
     transfer,
     turns,
+    workspace,
 )
 from chat.api.auth import Bearer, Cookie
 from chat.api.openapi import ParleyAPI
@@ -36,8 +41,8 @@ api = ParleyAPI(
 errors.install(api)
 # In the order in which the API's description lists the operations.
 PARTS = (
-    *(me, catalogue, transfer, sessions, sharing, messages, suggestions, history),
-    *(turns, files, events, steps, projections),
+    *(me, notes, knowledge, rules, agents, catalogue, transfer, sessions, sharing, messages, suggestions, history),
+    *(turns, files, workspace, events, steps, projections),
 )
 for part in PARTS:
     for path_view in part.router.path_operations.values():

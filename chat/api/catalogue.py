@@ -42,12 +42,17 @@ class AgentOut(Schema):
     tools: list[str]
     max_rounds: int = Field(description="Tool rounds in one turn")
     prompts: list[str] = Field(description="Suggestions for a first message")
+    icon: str = Field(description="The icon beside the title; empty: the usual one")
 
 
 class AgentList(Schema):
     """The default agent comes first."""
 
     agents: list[AgentOut]
+
+
+class AgentQuery(Schema):
+    workspace: int | None = Field(None, ge=1, le=2**53, description="Whose members' agents. Default: the current one")
 
 
 class SearchQuery(Schema):
@@ -104,9 +109,13 @@ def _model(choice: ModelChoice) -> dict[str, object]:
 
 
 @router.get("/agents", response=AgentList, operation_id="listAgents", summary="List agents")
-def list_agents(request: ApiRequest) -> HttpResponse:
-    """Each with the settings that a new session copies. Guests cannot start sessions: their list is empty."""
-    agents = [{name: getattr(each, name) for name in AgentOut.model_fields} for each in agents_for(request.user)]
+def list_agents(request: ApiRequest, query: Query[AgentQuery]) -> HttpResponse:
+    """Each with the settings that a new session copies, and those that members of the workspace have made at the end.
+
+    Guests cannot start sessions: their list is empty.
+    """
+    found = agents_for(request.user, query.workspace)
+    agents = [{name: getattr(each, name) for name in AgentOut.model_fields} for each in found]
     return json_response(request, {"agents": agents})
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseNotModified
+from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
@@ -17,7 +17,8 @@ from chat.api.auth import ApiRequest, session_of
 from chat.api.errors import problem
 from chat.api.responses import client_has, json_response, no_content
 from chat.api.schemas import AttachmentOut
-from chat.files.plain import charset_of
+from chat.downloads import of_stored, requested_range
+from chat.files.plain import MOST_BYTES, charset_of
 from chat.models import Attachment, SessionRole
 from chat.queries import attachments as attachment_queries
 from chat.queries.attachments import NoSuchAttachment
@@ -43,7 +44,6 @@ RANGE: list[dict[str, Any]] = [
         "schema": {"type": "string"},
     }
 ]
-SINGLE_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
 class UploadedAttachment(AttachmentOut):
@@ -75,7 +75,7 @@ def upload_attachment(request: ApiRequest, session_id: str, file: File[UploadedF
     summary="Read a file",
     openapi_extra={"responses": FILE, "parameters": RANGE},
 )
-def get_attachment(request: ApiRequest, attachment_id: str) -> HttpResponse:
+def get_attachment(request: ApiRequest, attachment_id: str) -> HttpResponseBase:
     """Images are returned without metadata about their author. Only its uploader can read an unsent file."""
     file = _attachment(request, attachment_id)
     headers = {
@@ -85,18 +85,17 @@ def get_attachment(request: ApiRequest, attachment_id: str) -> HttpResponse:
     }
     if client_has(request, headers["ETag"]):
         return HttpResponseNotModified(headers={"ETag": headers["ETag"]})
-    data = attachment_queries.data_of(file)
-    media_type = file.media_type
-    if file.kind == Attachment.Kind.TEXT and (charset := charset_of(data)):
-        media_type = f"{media_type}; charset={charset}"
-    if (part := _requested_range(request, headers["ETag"], len(data))) is None:
-        return HttpResponse(data, content_type=media_type, headers=headers)
-    if not part:
+    data = attachment_queries.opened(file)
+    part = requested_range(request, headers["ETag"], data.size)
+    if part is not None and not part:
+        data.close()
         response = problem("range_not_satisfiable", _("The requested range is outside the file."), 416)
-        response["Content-Range"] = f"bytes */{len(data)}"
+        response["Content-Range"] = f"bytes */{data.size}"
         return response
-    headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{len(data)}"
-    return HttpResponse(data[part.start : part.stop], status=206, content_type=media_type, headers=headers)
+    media_type = file.media_type
+    if file.kind == Attachment.Kind.TEXT and (charset := charset_of(data.read(MOST_BYTES + 1))):
+        media_type = f"{media_type}; charset={charset}"
+    return of_stored(request, data, part, media_type=media_type, headers=headers)
 
 
 @router.delete(
@@ -115,19 +114,3 @@ def _attachment(request: ApiRequest, attachment_id: str) -> Attachment:
     if not ids.may_be_one(attachment_id):
         raise NoSuchAttachment
     return attachment_queries.fetch(request.user, attachment_id)
-
-
-def _requested_range(request: ApiRequest, tag: str, size: int) -> range | None:
-    """Return the bytes that `Range` asks for; None for the whole file, an empty range for bytes that do not exist.
-
-    Several ranges, other units and a stale `If-Range` get the whole file, as RFC 9110 allows.
-    """
-    match = SINGLE_RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
-    if match is None or match[1] == match[2] == "" or request.headers.get("If-Range", tag) != tag:
-        return None
-    if not match[1]:
-        return range(max(0, size - int(match[2])), size)
-    first, last = int(match[1]), int(match[2] or size - 1)
-    if match[2] and last < first:
-        return None
-    return range(first, min(last + 1, size)) if first < size else range(0)

@@ -90,7 +90,7 @@ class NewAnswer(Body):
     value: Any = Field(
         description="`approval`: {approved, scope, arguments, comment}; `form`, `feedback`: an object by id; "
         "`selection`: a list of ids; `confirmation`: {confirmed}; `plan_review`: {decision, plan, comment}; "
-        "`action_selection`: an id"
+        "`action_selection`: an id; `elicitation`: {action, content, number}"
     )
 
 

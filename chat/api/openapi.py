@@ -56,6 +56,8 @@ IF_MATCH = {
 }
 TAGS = {
     "Workspaces": "You, your workspaces and their members.",
+    "Notes": "What agents remember across sessions: about you, and in a workspace.",
+    "Knowledge": "The files of a workspace that agents search and read.",
     "Catalogue": "The models and agents of this server, and search.",
     "Sessions": "Conversations: list, begin, read, change, delete and restore them.",
     "Sharing": "Who has access to a session, and invitation links.",
@@ -63,6 +65,7 @@ TAGS = {
     "History": "Versions of messages and of the system prompt, and removed messages.",
     "Turns": "Stop the agent, retry, fork, mark as read.",
     "Files": "Attachments of messages.",
+    "Workspace files": "The files that an agent's tools work on, in the folder of the session.",
     "Events": "Everything that happens in a session, live.",
     "Steps": "A session in the form in which models see it, as pages and live.",
     "Context": "What the model is sent next, what it was sent before, and token usage.",

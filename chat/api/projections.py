@@ -24,6 +24,7 @@ from chat.access import session_for
 from chat.agents_setup import registry
 from chat.api.auth import ApiRequest, session_of
 from chat.api.responses import json_response
+from chat.api.schemas import MoneyOut
 from chat.errors import ServiceError
 from chat.models import Attachment, ChatMessage, ModelRequest, Session, SessionRole, attached_to
 from chat.projections.attached import as_text
@@ -31,6 +32,7 @@ from chat.projections.context import context, prompt_row
 from chat.projections.context_view import Block
 from chat.projections.estimate import of_text, of_tools
 from chat.queries import presets
+from chat.queries.knowledge import tools_of
 from chat.queries.mcp_servers import with_servers
 from chat.queries.model_requests import past_request, requests_of
 from chat.queries.usage import usage_of
@@ -147,11 +149,6 @@ class SentRequest(RequestSummary):
     lost: int = Field(description="Messages in it that no longer exist")
 
 
-class MoneyOut(Schema):
-    amount: str = Field(examples=["0.0042"], description="A decimal number")
-    currency: str = Field(examples=["USD"])
-
-
 class ModelUsage(Schema):
     """Tokens of one model."""
 
@@ -257,7 +254,7 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
     is_visible = role.covers(SessionRole.EDITOR)
     rows = [row for row in past.rows if is_visible or past.now[row.pk].removed_at is None]
     files = load_file_parts(rows, agent.takes, read if query.file_data else _reference) if agent else {}
-    tools = registry().usable_tools(model_request.tools, with_servers(presets.own(session), session).servers)
+    tools = tools_of(session, with_servers(presets.own(session), session), model_request.tools)
     # A system message that was removed since replaced the session's prompt: only editors may read it.
     own_prompt = prompt_row(past.rows)
     hides_prompt = own_prompt is not None and own_prompt not in rows

@@ -14,6 +14,7 @@ from ninja import Schema
 from pydantic import Field, TypeAdapter
 
 from agents.messages import Json
+from agents.questions import Kind
 from chat import ids
 from chat.errors import Invalid
 from chat.live.event_types import DESCRIBED_BY, Event
@@ -44,6 +45,7 @@ MODE = "`chat`: the agent has no tools; `agent`: it has its tools; `run`: a prog
 
 COMPACT_AT = "The percentage of the context window at which earlier messages are summarized, from 30 to 95; 0: never"
 MEMORY = "Whether the agent gets the notes that people have accepted in earlier sessions"
+KNOWLEDGE = "The files of the workspace that the agent can search and read: ids, or `*` for all. Agents may name files"
 
 
 class SessionConfig(Schema):
@@ -56,6 +58,7 @@ class SessionConfig(Schema):
     thinking_budget: int | None = Field(description="In tokens; null: the model decides")
     compact_at: int = Field(description=COMPACT_AT)
     memory: bool = Field(description=MEMORY)
+    knowledge: list[str] = Field(description=KNOWLEDGE)
 
 
 class SessionAgent(Schema):
@@ -94,7 +97,9 @@ class SessionState(Schema):
     session_total_tokens: int
     agent_status: AgentStatus
     tool_name: str = Field(description="The tool that is running; empty otherwise")
-    activity: Activity = Field(description="`compacting` while the agent summarizes earlier messages; empty otherwise")
+    activity: Activity = Field(
+        description="`compacting` while the agent summarizes earlier messages; else empty. `retrying` is in events only"
+    )
 
 
 class SessionOut(SessionState):
@@ -104,6 +109,7 @@ class SessionOut(SessionState):
     config: SessionConfig
     role: RoleName = Field(description="Your role in the session")
     forked_from: str | None = Field(description="The session that this one was forked from, while it exists")
+    works_for: str | None = Field(description="The session whose agent asked the agent of this one, while it exists")
     created_at: datetime
     updated_at: datetime
 
@@ -125,6 +131,7 @@ class SessionSummary(Schema):
     deleted: bool
     pinned: bool
     unread: bool = Field(description="Whether others have written messages that you have not read")
+    mentioned: bool = Field(description="Whether a message that you have not read mentions you")
     working: bool = Field(description="Whether the agent is working")
     waiting: bool = Field(description="Whether the agent waits for an answer that you may give")
     updated_at: datetime
@@ -137,6 +144,59 @@ class SessionPage(Schema):
     next: str | None = Field(description="The `cursor` of the next page; null on the last one")
 
 
+class PersonDecisionOut(Schema):
+    """What one person has decided about a tool call."""
+
+    user_id: int | None
+    name: str
+    at: datetime
+    approved: bool
+    edited: bool = Field(description="They changed the arguments: earlier approvals do not count any more")
+
+
+class ApprovalOut(Schema):
+    """What a tool call needs to run, and what has been decided about it."""
+
+    needed: int = Field(description="How many different people have to approve")
+    approvers: Literal["", "admin", "owner"] = Field(
+        description="The least role in the workspace of those who count; empty: all who can answer"
+    )
+    decisions: list[PersonDecisionOut]
+
+
+class MoneyOut(Schema):
+    amount: str = Field(examples=["0.0042"], description="A decimal number")
+    currency: str = Field(examples=["USD"])
+
+
+class SubsessionOut(Schema):
+    """The session in which another agent does what a call asks for."""
+
+    id: str = Field(examples=[SESSION_ID])
+    agent: str
+    title: str = Field(description="The agent's name for people")
+    tokens: int | None = Field(description="What it has used, with sessions below it; null while it works")
+    costs: list[MoneyOut] = Field(description="By currency; empty if the price of a model is not configured")
+
+
+class ToolFileOut(Schema):
+    path: str = Field(description="In the workspace: read it with `/sessions/{session_id}/workspace/file`")
+    media_type: str = Field(description="As the tool says")
+    size: int = Field(description="In bytes")
+
+
+class AskedOut(Schema):
+    """A question of an MCP server to people, and what became of it."""
+
+    question: dict[str, Any] = Field(description="`server`, `message`, and the `fields` of a form or a `url` to open")
+    asked_at: datetime | None = None
+    answer: dict[str, Any] | None = Field(None, description="`action`, and the `content` of a form; null: none")
+    answered_by: str = ""
+    answered_by_id: int | None = None
+    answered_at: datetime | None = None
+    withdrawn: str = Field("", description="Why no one can answer now: `expired`, `withdrawn`, `leaving`, `skipped`")
+
+
 class MessageTool(Schema):
     """A tool call and its result."""
 
@@ -146,14 +206,22 @@ class MessageTool(Schema):
     result: str
     is_error: bool
     ended_at: datetime | None
-    question: Literal[
-        "", "approval", "form", "selection", "confirmation", "plan_review", "feedback", "action_selection"
-    ] = Field("", description="What people are asked while the message is `waiting`; empty: nothing")
+    question: Literal["", Kind] = Field(
+        "", description="What people are asked while the message is `waiting`; empty: nothing"
+    )
     answer: Any = Field(None, description="What was answered")
     answered_by: str = Field("", description="The name of the user who answered")
     answered_by_id: int | None = None
     answered_at: datetime | None = None
+    approval: ApprovalOut | None = Field(
+        None, description="Of an approval that one person alone cannot give: what is needed, and each decision"
+    )
     origin: str = Field("", description="Where foreign text in `result` comes from, such as a host")
+    subsession: SubsessionOut | None = Field(None, description="Of a call that asks another agent: where that works")
+    files: list[ToolFileOut] = Field([], description="Files that the tool has returned, in the session's workspace")
+    asked: list[AskedOut] = Field(
+        [], description="What an MCP server has asked people during the call; the last one waits for an `elicitation`"
+    )
 
 
 class TokenUsage(Schema):
@@ -199,6 +267,14 @@ class CitedSource(Schema):
     url: str
 
 
+class MentionOut(Schema):
+    """A mention of a person in a text: an @ and their name."""
+
+    user_id: int
+    start: int = Field(description="The place of the @, in code points")
+    length: int
+
+
 class MessageOut(Schema):
     """One message of a session: a text, reasoning, a tool call, an error, or the start or end of a turn."""
 
@@ -240,6 +316,7 @@ class MessageOut(Schema):
     sources: list[CitedSource] = Field(
         description="Of a text: the pages that it cites, or may cite while it is `streaming`. Of a tool: its pages"
     )
+    mentions: list[MentionOut] = Field(description="Where a user's message mentions people of the session")
     words: Json | None = Field(
         description="For texts written by Parley: the template and values from which clients make translations"
     )
@@ -288,8 +365,10 @@ def session_out(session: Session, role: SessionRole) -> Json:
             **config.reasoning.to_config(),
             "compact_at": presets.compact_at(session),
             "memory": uses_notes(session),
+            "knowledge": list(config.knowledge),
         },
         "forked_from": session.parent_session_id,
+        "works_for": session.caller_session_id,
         "created_at": session.created_at.isoformat(),
         "updated_at": session.updated_at.isoformat(),
     }
@@ -313,6 +392,7 @@ def summary_out(entry: ListedSession) -> Json:
         "deleted": session.status == Session.Status.DELETED,
         "pinned": row.pinned,
         "unread": row.unread,
+        "mentioned": row.mentioned,
         "working": row.working,
         "waiting": row.waiting,
         "updated_at": row.updated_at.isoformat(),

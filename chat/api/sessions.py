@@ -20,6 +20,7 @@ from chat.api.parsing import Body, Name
 from chat.api.responses import if_match_revisions, json_response, no_content
 from chat.api.schemas import (
     COMPACT_AT,
+    KNOWLEDGE,
     MEMORY,
     MODE,
     REPLIES,
@@ -33,6 +34,7 @@ from chat.api.schemas import (
 )
 from chat.commands import (
     LONGEST_PROMPT,
+    MOST_FILES,
     MOST_ROUNDS,
     MOST_TOOLS,
     EffortName,
@@ -80,6 +82,7 @@ class ConfigChanges(Body):
     thinking_budget: int | None = Field(None, ge=0, le=LARGEST_BUDGET, description="In tokens; 0: the model decides")
     compact_at: int | None = Field(None, ge=0, le=100, description=COMPACT_AT)
     memory: bool | None = Field(None, description=MEMORY)
+    knowledge: list[ToolName] | None = Field(None, max_length=MOST_FILES, description=KNOWLEDGE)
 
 
 RepliesChoice = Literal["all", "mentions", "auto"]

@@ -20,6 +20,7 @@ from chat.services.people import sharing
 
 router = Router(tags=["Sharing"])
 SharedRole = Literal["viewer", "editor"]
+WorkspaceRole = Literal["", "viewer", "editor"]
 MAX_ID = 2**62
 
 
@@ -37,10 +38,17 @@ class SessionMembers(Schema):
     """The owner comes first."""
 
     members: list[SessionMember]
+    workspace_role: WorkspaceRole = Field(
+        description="What all other members of the workspace may do in the session; empty: nothing"
+    )
 
 
 class Share(Body):
     role: SharedRole
+
+
+class WorkspaceAccess(Body):
+    role: WorkspaceRole = Field(description="Empty: only the session's own members have access")
 
 
 class InvitationOut(Schema):
@@ -91,6 +99,7 @@ class JoinedSession(Schema):
 )
 def list_members(request: ApiRequest, session_id: str) -> HttpResponse:
     """Each user has a role in the session."""
+    session = session_of(request, session_id)
     members = [
         {
             "user_id": each.user.pk,
@@ -99,9 +108,22 @@ def list_members(request: ApiRequest, session_id: str) -> HttpResponse:
             "role": each.role.value,
             "is_guest": each.is_guest,
         }
-        for each in sharing.members(session_of(request, session_id))
+        for each in sharing.members(session)
     ]
-    return json_response(request, {"members": members})
+    return json_response(request, {"members": members, "workspace_role": session.workspace_role})
+
+
+@router.put(
+    "/sessions/{session_id}/workspace-access",
+    response={204: None},
+    operation_id="openToWorkspace",
+    summary="Open a session to its workspace",
+)
+def open_to_workspace(request: ApiRequest, session_id: str, body: WorkspaceAccess) -> HttpResponse:
+    """Let all members of the workspace view or edit the session, or end that. Only the owner may."""
+    session = session_of(request, session_id, SessionRole.OWNER)
+    sharing.open_to_workspace(session=session, author=request.user, role=body.role)
+    return no_content()
 
 
 @router.put(

@@ -48,6 +48,10 @@ UPLOADS: dict[str, Callable[[], Limit]] = {
     "session-attachments": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "new-session-attachments": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "api:upload_attachment": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
+    "knowledge": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
+    "knowledge-upload": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
+    # A path is named by its first operation.
+    "api:list_knowledge": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "import-file": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),
     "api:create_import": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),
     "api:import_sessions": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),

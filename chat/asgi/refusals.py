@@ -67,6 +67,8 @@ def _response(request: ASGIRequest, status: int, refused: ServiceError) -> HttpR
     else:
         html = render_to_string("refused.html", {"status": status, "message": refused.message})
         response = HttpResponse(html, status=status)
+    if "retry_after" in refused.details:
+        response["Retry-After"] = str(refused.details["retry_after"])
     response["Content-Length"] = str(len(response.content))
     response["Content-Language"] = translation.get_language()
     response["Content-Security-Policy"] = POLICY

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
-from channels.auth import AuthMiddlewareStack
+from django.conf import settings
+from django.http import parse_cookie
+
+from chat.security.session_store import SessionStore
 
 Application = Callable[[Any, Any, Any], Awaitable[Any]]
 SCHEME = b"bearer"
@@ -16,17 +19,17 @@ def authenticated(sockets: Application, check_origin: Callable[[Application], Ap
 
     A handshake with a token is authenticated by it alone: its cookies are ignored. It needs no `Origin`, since only
     browsers act for others without being asked, and their sockets cannot send `Authorization`; an `Origin` that is
-    there is checked all the same. The consumer checks the token itself, which it finds as `api_token` in the scope.
+    there is checked all the same.
+
+    Nothing is looked up here: the consumer does that, after it has accepted the socket, with the `api_token` or the
+    `session` that it finds in the scope. Channels' own middleware does it before, in the one thread that synchronous
+    views share: while the database hangs, no socket was answered.
     """
 
     async def by_credential(scope: Any, receive: Any, send: Any) -> None:
-        async def sending_directly(scope: Any, receive: Any, _send: Any) -> None:
-            # Channels' session middleware checks at each message whether the session must be saved. Sockets never
-            # change it, and the check took 6 % of a stream's CPU.
-            await sockets(scope, receive, send)
-
-        with_cookie = cast("Application", AuthMiddlewareStack(sending_directly))  # the stubs allow for ASGI 2 as well
-        await (with_cookie if scope["api_token"] is None else sockets)(scope, receive, send)
+        if scope["api_token"] is None:
+            scope = {**scope, "session": SessionStore(session_key(scope["headers"]))}
+        await sockets(scope, receive, send)
 
     checked = check_origin(by_credential)
 
@@ -38,6 +41,12 @@ def authenticated(sockets: Application, check_origin: Callable[[Application], Ap
         await (checked if needs_check else by_credential)({**scope, "api_token": token}, receive, send)
 
     return application
+
+
+def session_key(headers: list[tuple[bytes, bytes]]) -> str | None:
+    """Return the key of the browser's session; None without a cookie."""
+    cookies = "; ".join(value.decode("latin-1") for name, value in headers if name == b"cookie")
+    return parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME)
 
 
 def bearer_token(headers: list[tuple[bytes, bytes]]) -> str | None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template import loader
 from django.views import defaults
 
+from chat.asgi.refusals import ASGIApplication, Scope, refuse
 from chat.db import is_away
-from chat.errors import unavailable
+from chat.errors import ServiceError, unavailable
 from chat.live.subscriber import TRY_LATER
 from chat.views.requests import is_script
 
@@ -22,6 +25,8 @@ Receive = Callable[[], Awaitable[Event]]
 Send = Callable[[Event], Awaitable[None]]
 
 RETRY_AFTER = "2"
+# Seconds after which a request without an answer asks whether the database answers at all.
+PATIENCE = 8.0
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -65,3 +70,65 @@ class UnavailableSockets:
             if not accepted:
                 await send({"type": "websocket.accept"})
             await send({"type": "websocket.close", "code": TRY_LATER})
+
+
+class UnavailablePages:
+    """ASGI middleware for requests that wait for a database which is silent: 503, as when it is away.
+
+    PostgreSQL's own time limits do not help when it is frozen. The request is left alone: its thread ends when the
+    database answers. `is_silent` says whether it does not.
+    """
+
+    def __init__(self, application: ASGIApplication, is_silent: Callable[[], Awaitable[bool]]) -> None:
+        self._application = application
+        self._is_silent = is_silent
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reply = _Reply(scope, send, self._is_silent)
+        try:
+            await self._application(scope, receive, reply.send)
+        finally:
+            reply.end()
+
+
+class _Reply:
+    """What is sent for one request: by the application, or in its place."""
+
+    def __init__(self, scope: Scope, send: Send, is_silent: Callable[[], Awaitable[bool]]) -> None:
+        self._scope = scope
+        self._send = send
+        self._is_silent = is_silent
+        self._is_begun = self._is_refused = self._is_over = False
+        self._check: asyncio.Task[None] | None = None
+        self._wait()
+
+    async def send(self, event: Event) -> None:
+        if not self._is_refused:
+            self._is_begun = True
+            self._timer.cancel()
+            await self._send(event)
+
+    def end(self) -> None:
+        self._is_over = True
+        self._timer.cancel()
+
+    def _wait(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._look)
+
+    def _look(self) -> None:
+        self._check = asyncio.get_running_loop().create_task(self._refuse_if_silent())
+
+    async def _refuse_if_silent(self) -> None:
+        is_silent = await self._is_silent()
+        if self._is_begun or self._is_over:
+            return
+        if not is_silent:
+            self._wait()
+            return
+        self._is_refused = True
+        logger.warning("%s %s has no answer: the database is silent", self._scope["method"], self._scope["path"])
+        await refuse(self._scope, self._send, HTTPStatus.SERVICE_UNAVAILABLE, _silent)
+
+
+def _silent() -> ServiceError:
+    return ServiceError("unavailable", unavailable(), retry_after=int(RETRY_AFTER))

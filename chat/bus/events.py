@@ -81,21 +81,30 @@ class SessionChanged:
 
 @dataclass(frozen=True, slots=True)
 class TextAppended:
-    """More text of a streaming message. `offset` counts characters from its start."""
+    """More text of a streaming message, or of the `arguments` of a call that the model is writing.
+
+    `offset` counts characters from its start.
+    """
 
     id: str
     offset: int
     text: str
     reasoning: bool = False
+    arguments: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StatusChanged:
-    """agent_status (RUN-03)."""
+    """agent_status (RUN-03).
+
+    While it is retrying, `code` is that of the error, and the model is asked again after `retry_in` seconds.
+    """
 
     status: AgentStatus
     tool_name: str = ""
     activity: Activity = ""
+    code: str = ""
+    retry_in: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +126,11 @@ class RunCancelled:
     """agent_cancelled: a user stopped the turn."""
 
     turn_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilesChanged:
+    """files_changed: files of the workspace have changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +161,7 @@ ChatEvent = (
     | StatusChanged
     | UsageChanged
     | RunCancelled
+    | FilesChanged
     | CompactionEnded
     | AccessChanged
 )
@@ -164,6 +179,7 @@ _TYPES: dict[str, type[Any]] = {
         StatusChanged,
         UsageChanged,
         RunCancelled,
+        FilesChanged,
         CompactionEnded,
         AccessChanged,
     )
@@ -191,6 +207,8 @@ def encode(event: ChatEvent) -> Json:
     values = {"e": kind, **{name: getattr(event, name) for name in _FIELDS[kind]}}
     if isinstance(event, MessageChanged) and event.message is not None:
         values["message"] = event.message.to_json()
+    if isinstance(event, TextAppended) and not event.arguments:
+        del values["arguments"]  # processes of an earlier version know none
     return values
 
 

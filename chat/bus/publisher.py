@@ -73,7 +73,8 @@ class Publisher:
         self._thread = 0
         self._queue: deque[tuple[str, Message]] = deque(maxlen=MOST_WAITING)
         self._listed_sessions: set[str] = set()
-        self._listed_users: set[int] = set()
+        # Users, with the session in which they have read; "" for anything else.
+        self._listed_users: set[tuple[int, str]] = set()
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
         self._pause = 0.0
@@ -94,17 +95,23 @@ class Publisher:
             await asyncio.wait([task], timeout=SEND_TIMEOUT)
             task.cancel()
 
-    def list_changed(self, sessions: Iterable[str], users: Iterable[int]) -> None:
+    @property
+    def waiting(self) -> int:
+        """How many messages wait for the layer."""
+        return len(self._queue)
+
+    def list_changed(self, sessions: Iterable[str], users: Iterable[int], read_in: str = "") -> None:
         """Send changes of session lists to all hubs, collected for a moment; from any thread."""
+        places = [(user, read_in) for user in users]
         if self._loop is None:
-            for message in _list_changes(sessions, users):
+            for message in _list_changes(sessions, places):
                 _send_without_loop(HUBS, message)
         elif threading.get_ident() == self._thread:
-            self._collect_list_changes(sessions, users)
+            self._collect_list_changes(sessions, places)
         else:
-            self._call_soon(self._collect_list_changes, sessions, users)
+            self._call_soon(self._collect_list_changes, sessions, places)
 
-    def _collect_list_changes(self, sessions: Iterable[str], users: Iterable[int]) -> None:
+    def _collect_list_changes(self, sessions: Iterable[str], users: Iterable[tuple[int, str]]) -> None:
         if self._loop is not None and not (self._listed_sessions or self._listed_users):
             self._loop.call_later(LIST_CHANGES_INTERVAL, self._enqueue_list_changes)
         self._listed_sessions.update(sessions)
@@ -124,6 +131,16 @@ class Publisher:
             self._enqueue(group, message)
         else:
             self._call_soon(self._enqueue, group, message)
+
+    def put_all(self, group: str, messages: Sequence[Message], listed: Sequence[str]) -> None:
+        """Queue messages, and `listed` sessions that show in lists; from any thread, waking the loop once."""
+        if self._loop is not None and threading.get_ident() != self._thread:
+            self._call_soon(self.put_all, group, messages, listed)
+            return
+        for message in messages:
+            self.put(group, message)
+        if listed:
+            self.list_changed(listed, [])
 
     def _call_soon(self, function: Callable[..., None], *args: object) -> None:
         """Call a function on the loop. A loop that has just closed publishes nothing; the commit was made before."""
@@ -168,6 +185,13 @@ async def _send(sends: Sequence[tuple[str, Message]]) -> None:
             await layer().group_send(group, message)
 
 
+async def send_echo(channel: str) -> None:
+    """Send a message to a channel of this process, if the layer can be reached."""
+    with suppress(Exception):  # of whatever kind: the channel learns that nothing arrives
+        async with asyncio.timeout(SEND_TIMEOUT):
+            await layer().send(channel, {"type": "echo"})
+
+
 def _send_without_loop(group: str, message: Message) -> None:
     """Send from a process without a running loop, such as a command. The layer in memory has no receivers there."""
     if not settings.REDIS_URL:
@@ -183,18 +207,22 @@ publisher = Publisher()
 
 def publish(session_id: str, events: Sequence[ChatEvent]) -> None:
     """Send events to the viewers of a session. Call once after the commit, with all events of the commit."""
-    for message in layer_messages(session_id, events):
-        publisher.put(group_of(session_id), message)
-    for event in events:
-        name = event.name if isinstance(event, MessageChanged) else None
-        if name in LISTED_EVENTS or isinstance(event, SessionChanged | AccessChanged) or event == WAITING:
-            publisher.list_changed([session_id], [])
-            break
+    is_listed = any(
+        isinstance(event, SessionChanged | AccessChanged)
+        or event == WAITING
+        or (isinstance(event, MessageChanged) and event.name in LISTED_EVENTS)
+        for event in events
+    )
+    messages = list(layer_messages(session_id, events))
+    publisher.put_all(group_of(session_id), messages, [session_id] if is_listed else [])
 
 
-def notify_session_lists(*, sessions: Iterable[str] = (), users: Iterable[int] = ()) -> None:
-    """Let open pages update their session list: of all who may see these sessions, and of these users."""
-    publisher.list_changed(sessions, users)
+def notify_session_lists(*, sessions: Iterable[str] = (), users: Iterable[int] = (), read_in: str = "") -> None:
+    """Let open pages update their session list: of all who may see these sessions, and of these users.
+
+    `read_in`: the session in which these users have read, if nothing else is new for them.
+    """
+    publisher.list_changed(sessions, users, read_in)
 
 
 def notify_login_ended(key_hash: str) -> None:
@@ -233,11 +261,14 @@ def layer_messages(session_id: str, events: Sequence[ChatEvent]) -> Iterator[Mes
         yield {"type": "session.events", "session": session_id, "head": head, "events": encoded}
 
 
-def _list_changes(sessions: Iterable[str], users: Iterable[int]) -> Iterator[Message]:
+def _list_changes(sessions: Iterable[str], users: Iterable[tuple[int, str]]) -> Iterator[Message]:
     sessions, users = list(sessions), list(users)
     for start in range(0, max(len(sessions), len(users)), MOST_LIST_CHANGES):
         part = slice(start, start + MOST_LIST_CHANGES)
-        yield {"type": "news", "sessions": sessions[part], "people": users[part]}
+        people = [user for user, read_in in users[part] if not read_in]
+        readers = [[user, read_in] for user, read_in in users[part] if read_in]
+        # Hubs of releases before "readers" find out when the list is loaded the next time.
+        yield {"type": "news", "sessions": sessions[part], "people": people, "readers": readers}
 
 
 def _portions(events: Sequence[ChatEvent]) -> Iterator[list[ChatEvent]]:

@@ -1,7 +1,7 @@
 """Wakeups between processes, over Redis lists.
 
-A request for work goes into a list from which one worker with free places takes it, and a stop into the list of the
-worker with the session.
+A request for work goes into a list from which one worker with free places takes it, a mention into one of all
+workers, and what concerns a running session into the list of its worker.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ async def receive(worker_id: Callable[[], str], has_room: Callable[[], bool]) ->
     )
     try:
         while True:
-            keys = [_worker_list(worker_id()), *([_work_list()] if has_room() else [])]
+            keys = [_worker_list(worker_id()), _mention_list(), *([_work_list()] if has_room() else [])]
             try:
                 found: Any = await client.blpop(keys, timeout=BLOCK_SECONDS)  # type: ignore[misc]  # its stub is for both clients
             except (redis.RedisError, OSError):
@@ -110,14 +110,16 @@ async def receive(worker_id: Callable[[], str], has_room: Callable[[], bool]) ->
 
 
 def encode(wakeup: Wakeup) -> str:
-    return json.dumps({"kind": wakeup.kind.value, "session": wakeup.session_id, "turn": wakeup.turn_id})
+    values = {"kind": wakeup.kind.value, "session": wakeup.session_id, "turn": wakeup.turn_id}
+    return json.dumps({**values, "message": wakeup.message_id} if wakeup.message_id else values)
 
 
 def decode(data: bytes) -> Wakeup | None:
     """Read a wakeup, of another release as well: unknown fields are ignored, an unknown kind is None."""
     try:
         found = json.loads(data)
-        return Wakeup(WakeupKind(found["kind"]), str(found["session"]), str(found.get("turn", "")))
+        turn_id, message_id = str(found.get("turn", "")), str(found.get("message", ""))
+        return Wakeup(WakeupKind(found["kind"]), str(found["session"]), turn_id, message_id=message_id)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -125,13 +127,27 @@ def decode(data: bytes) -> Wakeup | None:
 def _by_list(batch: Sequence[Wakeup]) -> dict[str, list[str]]:
     lists: dict[str, dict[str, None]] = {}
     for wakeup in batch:
-        key = _work_list() if wakeup.kind is WakeupKind.WORK else _worker_list(wakeup.worker)
-        lists.setdefault(key, {})[encode(wakeup)] = None
+        lists.setdefault(_list_of(wakeup), {})[encode(wakeup)] = None
     return {key: list(values) for key, values in lists.items()}
+
+
+def _list_of(wakeup: Wakeup) -> str:
+    match wakeup.kind:
+        case WakeupKind.WORK:
+            return _work_list()
+        case WakeupKind.MENTION:
+            return _mention_list()
+        case _:
+            return _worker_list(wakeup.worker)
 
 
 def _work_list() -> str:
     return f"{settings.REDIS_PREFIX}:work"
+
+
+def _mention_list() -> str:
+    """Return the list of mentions, which no row repeats: full workers take them, too."""
+    return f"{settings.REDIS_PREFIX}:mentions"
 
 
 def _worker_list(worker_id: str) -> str:

@@ -19,16 +19,26 @@ if TYPE_CHECKING:
 class WakeupKind(Enum):
     WORK = "work"
     STOP = "stop"
+    ANSWER = "answer"
+    MENTION = "mention"
+
+
+# What any worker can act on; the others concern the one that runs the session.
+FOR_ANY_WORKER = (WakeupKind.WORK, WakeupKind.MENTION)
 
 
 @dataclass(frozen=True, slots=True)
 class Wakeup:
-    """A hint that a session is due, or that a turn should stop. `worker` runs the session, as far as is known."""
+    """A hint that a session is due, a turn should stop, people have answered a running call, or are mentioned.
+
+    `worker` runs the session, as far as is known. `message_id` mentions people.
+    """
 
     kind: WakeupKind
     session_id: str
     turn_id: str = ""
     worker: str = ""
+    message_id: str = ""
 
 
 # Called from any thread; returns whether this process acts on the wakeup.
@@ -47,7 +57,7 @@ def send(wakeup: Wakeup) -> None:
     """Wake a worker: this process's if it can act, else one of another process. From any thread; never blocks."""
     if any(listener(wakeup) for listener in tuple(_listeners)) or not settings.REDIS_URL:
         return
-    if wakeup.kind is WakeupKind.STOP and not wakeup.worker:
+    if wakeup.kind not in FOR_ANY_WORKER and not wakeup.worker:
         return  # no worker has it: the next one reads the row
     if _sender is not None:
         _sender.put(wakeup)

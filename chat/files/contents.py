@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["image", "text", "pdf"]
-Problem = Literal["empty", "unsupported", "broken_image", "too_many_pixels", "broken_pdf", "locked_pdf", "unavailable"]
+Problem = Literal[
+    "empty",
+    "unsupported",
+    "broken_image",
+    "too_many_pixels",
+    "broken_pdf",
+    "locked_pdf",
+    "unavailable",
+    "no_text",
+    "too_complex",
+]
 
 
 @dataclass(frozen=True, slots=True)

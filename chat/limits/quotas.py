@@ -7,7 +7,8 @@ be exceeded by that many and no further. A turn that has begun runs to its end.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -16,16 +17,22 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import F, QuerySet, Sum
+from django.db.models import QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.errors import ServiceError
 from chat.limits.rates import waiting
-from chat.models import Attachment, DailyUsage, RunState, SessionRun, User
+from chat.models import Attachment, DailyUsage, KnowledgeFile, RunState, SessionRun, User
 
 MEGABYTE = 1024 * 1024
+# Adds responses to the row of their user and day, or begins that row.
+_ADD_USAGE = """
+    INSERT INTO chat_dailyusage (user_id, day, tokens, responses) VALUES (%s, %s, %s, %s)
+    ON CONFLICT (user_id, day) DO UPDATE
+    SET tokens = chat_dailyusage.tokens + excluded.tokens, responses = chat_dailyusage.responses + excluded.responses
+"""
 # What is no longer than this is written while the disk is almost full.
 SMALL_CHARS = 20_000
 
@@ -34,7 +41,7 @@ SMALL_CHARS = 20_000
 class Quotas:
     """The quotas of a person; 0 is no limit."""
 
-    # Files in messages and in composers; each counts once, however many forks show it.
+    # Files in messages and in composers, each once, however many forks show it; and those added to workspaces.
     stored_megabytes: int = 20_000
     # Turns that the person has started and that are still running.
     running_turns: int = 50
@@ -85,7 +92,7 @@ def _changed_by(written: str) -> Quotas:
 
 
 def usage_of(user: User) -> Usage:
-    """Return what a person has used; in three queries."""
+    """Return what a person has used; in four queries."""
     now = timezone.now()
     today = DailyUsage.objects.filter(user=user, day=now.date()).first()
     return Usage(
@@ -120,15 +127,22 @@ def require_turn(user: User, *, starts: bool = True) -> None:
         raise QuotaExceeded("running_turns", words % {"count": limits.running_turns}, **details)
 
 
-def record_tokens(*, user_id: int | None, tokens: int) -> None:
-    """Count a response in the transaction that records it."""
-    if user_id is None:
-        return
-    row = DailyUsage.objects.filter(user_id=user_id, day=timezone.now().date())
-    more = {"tokens": F("tokens") + tokens, "responses": F("responses") + 1}
-    if not row.update(**more):
-        DailyUsage.objects.get_or_create(user_id=user_id, day=timezone.now().date())
-        row.update(**more)
+def record_tokens(used: Iterable[tuple[int | None, int]]) -> None:
+    """Count responses, given as users and tokens, in the transaction that records them.
+
+    A transaction that counts for several users calls it once, as its last statement: rows are locked in the order of
+    users, so that workers with the same users do not wait for each other in a circle.
+    """
+    tokens: Counter[int] = Counter()
+    responses: Counter[int] = Counter()
+    for user_id, count in used:
+        if user_id is not None:
+            tokens[user_id] += count
+            responses[user_id] += 1
+    day = connection.ops.adapt_datefield_value(timezone.now().date())
+    for user_id in sorted(responses):
+        with connection.cursor() as cursor:
+            cursor.execute(_ADD_USAGE, [user_id, day, tokens[user_id], responses[user_id]])
 
 
 def require_storage(user: User, size: int) -> None:
@@ -165,7 +179,8 @@ def _running_turns(user_id: int) -> QuerySet[SessionRun]:
 
 def _stored_bytes(user_id: int) -> int:
     files = Attachment.objects.filter(user=user_id).order_by().values("file", "size").distinct()
-    return files.aggregate(total=Sum("size"))["total"] or 0
+    knowledge = KnowledgeFile.objects.filter(added_by=user_id)
+    return sum(rows.aggregate(total=Sum("size"))["total"] or 0 for rows in (files, knowledge))
 
 
 def _next_midnight(now: datetime) -> datetime:
@@ -173,7 +188,7 @@ def _next_midnight(now: datetime) -> datetime:
 
 
 def _folders() -> set[Path]:
-    folders = {Path(settings.MEDIA_ROOT)}
+    folders = set[Path]() if settings.S3_BUCKET else {Path(settings.MEDIA_ROOT)}
     if connection.vendor == "sqlite":
         folders.add(Path(settings.DATA_DIR))
     return folders

@@ -67,6 +67,8 @@ RATES: Mapping[str, Rate] = {
     "sign_in_links": Rate(200, HOUR, "sign-in links made by one member of staff"),
     "mcp_checks": Rate(60, HOUR, "MCP servers tested: each is a connection to another machine"),
     "tokens": Rate(60, HOUR, "API tokens made"),
+    "push_subscriptions": Rate(120, HOUR, "browsers that turn on notifications, or renew them"),
+    "push_tests": Rate(30, HOUR, "test notifications: each is a connection to another machine"),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from agents.messages import Json
@@ -12,6 +12,7 @@ from chat.bus.events import (
     ChatEvent,
     CompactionEnded,
     ContextChanged,
+    FilesChanged,
     MessageChanged,
     MessageRemoved,
     MessagesShifted,
@@ -28,6 +29,7 @@ from chat.live.event_types import (
     CompactionEndedEvent,
     ContextChangedEvent,
     ErrorEvent,
+    FilesChangedEvent,
     MessageEvent,
     MessageRemovedEvent,
     MessagesShiftedEvent,
@@ -39,6 +41,7 @@ from chat.live.event_types import (
     TextDeltaEvent,
     TokenUsageEvent,
     ToolCall,
+    ToolCallDeltaEvent,
     ToolExecEndEvent,
     ToolExecStartEvent,
     ToolResult,
@@ -54,7 +57,7 @@ MOST_MESSAGES = 200
 MOST_CHARS = 200_000
 
 
-def dump(frame: Mapping[str, object]) -> str:
+def dump(frame: Mapping[str, object] | Sequence[object] | None) -> str:
     """Encode a frame of either protocol."""
     return json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
 
@@ -84,6 +87,8 @@ def event_frame(
             return _usage(event)
         case RunCancelled(turn_id):
             return AgentCancelledEvent(type="agent_cancelled", turn_id=turn_id)
+        case FilesChanged():
+            return FilesChangedEvent(type="files_changed")
         case CompactionEnded(outcome, count, error):
             return CompactionEndedEvent(type="compaction_ended", outcome=outcome, messages=count, error=error)
         case AccessChanged():
@@ -92,16 +97,19 @@ def event_frame(
             assert_never(event)
 
 
-def text_frame(event: TextAppended) -> TextDeltaEvent | ReasoningDeltaEvent:
+def text_frame(event: TextAppended) -> TextDeltaEvent | ReasoningDeltaEvent | ToolCallDeltaEvent:
+    if event.arguments:
+        return ToolCallDeltaEvent(type="tool_call_delta", id=event.id, offset=event.offset, text=event.text)
     if event.reasoning:
         return ReasoningDeltaEvent(type="reasoning_delta", id=event.id, offset=event.offset, text=event.text)
     return TextDeltaEvent(type="text_delta", id=event.id, offset=event.offset, text=event.text)
 
 
-def rest_frame(message: MessageSnapshot, text: str) -> TextDeltaEvent | ReasoningDeltaEvent:
+def rest_frame(message: MessageSnapshot, text: str) -> TextDeltaEvent | ReasoningDeltaEvent | ToolCallDeltaEvent:
     """Make the frame that adds to a message what its text has grown by since its row was read."""
     offset = len(message.text)
-    return text_frame(TextAppended(message.id, offset, text[offset:], message.type == "reasoning"))
+    kind = message.type == "reasoning", message.type == "tool_group"
+    return text_frame(TextAppended(message.id, offset, text[offset:], *kind))
 
 
 def changes_frames(changes: Changes, since: int, have: dict[str, int], *, is_all: bool = False) -> list[ChangesEvent]:
@@ -287,6 +295,8 @@ def _status(event: StatusChanged) -> AgentStatusEvent:
         frame["tool_name"] = event.tool_name
     if event.activity:
         frame["activity"] = event.activity
+    if event.activity == "retrying":
+        frame["code"], frame["retry_in"] = event.code, event.retry_in
     return frame
 
 

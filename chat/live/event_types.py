@@ -78,6 +78,18 @@ class TextDeltaEvent(TypedDict):
     row: NotRequired[Row]
 
 
+class ToolCallDeltaEvent(TypedDict):
+    """More of the JSON text of a call's arguments, while the model writes them; from `offset` on.
+
+    The message came before: a `tool_group` that is `streaming`. It is replaced by the whole call.
+    """
+
+    type: Literal["tool_call_delta"]
+    id: str
+    offset: int
+    text: str
+
+
 class ReasoningDeltaEvent(TypedDict):
     """More of the model's reasoning, in the form of `text_delta`."""
 
@@ -209,7 +221,14 @@ class AgentStatusEvent(TypedDict):
     type: Literal["agent_status"]
     status: AgentStatus
     tool_name: NotRequired[Annotated[str, Field(description="With `tool_calling`")]]
-    activity: NotRequired[Annotated[Activity, Field(description="With `thinking`: `compacting` instead of answering")]]
+    activity: NotRequired[
+        Annotated[
+            Activity,
+            Field(description="With `thinking`: `compacting` instead of answering, `retrying` after a failed request"),
+        ]
+    ]
+    code: NotRequired[Annotated[str, Field(description="With `retrying`: the code of the error")]]
+    retry_in: NotRequired[Annotated[int, Field(description="With `retrying`: seconds until the next request")]]
 
 
 class TokenUsageEvent(TypedDict):
@@ -230,6 +249,12 @@ class AgentCancelledEvent(TypedDict):
     turn_id: str
 
 
+class FilesChangedEvent(TypedDict):
+    """Files of the session's workspace have changed."""
+
+    type: Literal["files_changed"]
+
+
 class CompactionEndedEvent(TypedDict):
     """A compaction has ended. `failed` has an `error`; `done` counts the messages that the summary stands for."""
 
@@ -248,10 +273,11 @@ class PresentPerson(TypedDict):
 
 
 class PresenceEvent(TypedDict):
-    """Everyone who has the session open, yourself included. It replaces the event before."""
+    """Who has the session open, yourself included: all people, or the first 20 of them. It replaces the last one."""
 
     type: Literal["presence"]
     people: list[PresentPerson]
+    count: Annotated[int, Field(description="The number of all people who have the session open")]
 
 
 class ChangesEvent(TypedDict):
@@ -274,6 +300,7 @@ MessageEvent = (
     | UserMessageEvent
     | TextDeltaEvent
     | ReasoningDeltaEvent
+    | ToolCallDeltaEvent
     | ResponseDoneEvent
     | ToolExecStartEvent
     | ToolExecEndEvent
@@ -289,6 +316,7 @@ SessionEvent = (
     | AgentStatusEvent
     | TokenUsageEvent
     | AgentCancelledEvent
+    | FilesChangedEvent
     | CompactionEndedEvent
 )
 # Everything that a stream of events sends. Sockets also send answers, which docs/protocol.md describes.

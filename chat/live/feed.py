@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Container, Iterable, Mapping
 
 from django.utils.safestring import SafeString
 
@@ -16,6 +16,7 @@ from chat.bus.events import (
     CompactionEnded,
     ContextChanged,
     Durable,
+    FilesChanged,
     MessageChanged,
     MessageRemoved,
     MessagesShifted,
@@ -29,10 +30,10 @@ from chat.db import Threads
 from chat.languages import speaking
 from chat.live import sync
 from chat.live.event_json import dump, event_frame, rest_frame
-from chat.live.presence import PresenceTracker, presence_event, presence_frame
+from chat.live.presence import Presence, PresenceTracker, presence_event, presence_frame, typing_frame
 from chat.live.socket_queue import SocketQueue
 from chat.live.streaming_message import StreamingMessage
-from chat.live.subscriber import Protocol, Subscriber
+from chat.live.subscriber import TRY_LATER, Protocol, Subscriber
 from chat.live.subscribers import Audience
 from chat.live.sync import Answer
 from chat.models import User
@@ -174,14 +175,16 @@ class Feed:
             self._tell_events(event)
         match event:
             case TextAppended():
-                self._get_or_add(event.id).receive(event)
+                self._get_or_add(event.id, is_call=event.arguments).receive(event)
                 self._audience.notify_readers()
-            case StatusChanged(status, tool_name, activity):
-                self._audience.show(lambda: status_frame(status, tool_name, activity))
+            case StatusChanged():
+                self._audience.show(lambda: status_frame(event))
             case UsageChanged():
                 self._audience.show(lambda: usage_frame(event))
             case RunCancelled():
                 self._audience.tell_pages({"op": "cancelled"})
+            case FilesChanged():
+                self._audience.tell_pages({"op": "files"})
             case CompactionEnded():
                 self._audience.show(lambda: compacted_frame(event))
             case AccessChanged():
@@ -206,7 +209,7 @@ class Feed:
         if message.status != "streaming":
             self._finish(event.id, message.text)
         elif event.revision > self.revision or event.id in self._streaming:  # otherwise it may be complete by now
-            self._get_or_add(event.id).update(message.text)
+            self._get_or_add(event.id, is_call=message.type == "tool_group").update(message.text)
         if message.role == "user":
             self.people.stops(message.user_id)
         self._tell_events(event, message)
@@ -245,11 +248,11 @@ class Feed:
 
     # -- streaming messages -------------------------------------------------------------------------------------------
 
-    def _get_or_add(self, message_id: str) -> StreamingMessage:
+    def _get_or_add(self, message_id: str, *, is_call: bool) -> StreamingMessage:
         if message_id not in self._streaming:
-            pages = self._audience.tell_pages
+            pages = self._audience.tell_text
             self._streaming[message_id] = StreamingMessage(
-                message_id, self._threads, send=pages, filled=self._text_filled, ended=self._forget
+                message_id, self._threads, send=pages, filled=self._text_filled, ended=self._forget, is_call=is_call
             )
         return self._streaming[message_id]
 
@@ -299,16 +302,29 @@ class Feed:
         if self._audience.events and (frame := event_frame(event, message, session)) is not None:
             self._audience.tell_events(frame, event.revision if isinstance(event, Durable) else None)
 
-    def _tell_presence(self) -> None:
-        people = self.people.shown
-        self._audience.tell_events(presence_event(people))
-        self._audience.show(lambda: presence_frame(people))
+    def _tell_presence(self, before: Presence) -> None:
+        now = self.people.shown
+        self._audience.tell_events(presence_event(now))
+        if (now.listed, now.count) == (before.listed, before.count):
+            self._audience.tell_pages(typing_frame(now))
+        else:
+            self._audience.show(lambda: presence_frame(now))
 
     def beat(self, revision: int) -> None:
         """Recover what may be lost: the last event (LIVE-02), and the last words of a text that has paused."""
         self.tell_head(revision)
         for streaming in list(self._streaming.values()):
             streaming.check_if_idle()
+
+    def start_again(self, revision: int) -> None:
+        """Let all viewers connect again, and read the rows again: a failover has lost what they have seen."""
+        logger.warning("Session %s lost its last changes in a failover; its viewers connect again", self.session_id)
+        self.revision, self._head = revision, 0
+        self._events.clear()
+        for message_id in list(self._streaming):
+            self._forget(message_id)
+        for each in self.subscribers:
+            each.close(TRY_LATER)
 
     def tell_head(self, revision: int) -> None:
         """Send the revision of the rows if it is past what was sent, as the last event may be lost (LIVE-02)."""
@@ -335,15 +351,17 @@ class Feed:
             await self.arrived()
             viewer = socket_queue.protocol, socket_queue.language, user
             answer = await self._threads.run(sync.read, *viewer, self.session_id, since, have)
-            await self._update_texts(answer.revision, {message.id: message.text for message in answer.streaming})
-            texts = [dump(frame) async for frame in self._live_texts(socket_queue.protocol, answer, have or {})]
-            frames = [*answer.frames, *texts]
+            texts = {message.id: message.text for message in answer.streaming}
+            calls = {message.id for message in answer.streaming if message.type == "tool_group"}
+            await self._update_texts(answer.revision, texts, calls)
+            live = [dump(frame) async for frame in self._live_texts(socket_queue.protocol, answer, have or {})]
+            frames = [*answer.frames, *live]
             reached = answer.revision
         finally:
             socket_queue.release(frames, reached)
-        if people := self.people.shown:
+        if (presence := self.people.shown).count:
             make = presence_event if socket_queue.protocol == "events" else presence_frame
-            socket_queue.put(dump(speaking(socket_queue.language, make, people)))
+            socket_queue.put(dump(speaking(socket_queue.language, make, presence)))
 
     async def arrived(self) -> None:
         """Wait, for a limited time, until no event after the next read of the rows can be missed."""
@@ -357,7 +375,8 @@ class Feed:
     async def steps_since(self, user: User, since: int) -> StepChanges:
         """Read which steps may have changed (LIVE-03). Raises NoSuchSession if the user has lost access."""
         changes = await self._threads.run(sync.read_steps, user, self.session_id, since)
-        await self._update_texts(changes.revision, dict(changes.growing.values()))
+        written = {call.message_id: call.text for call in changes.written}
+        await self._update_texts(changes.revision, dict(changes.growing.values()) | written, written.keys())
         return changes
 
     def text_from(self, message_id: str, known: int) -> str:
@@ -365,8 +384,8 @@ class Feed:
         streaming = self._streaming.get(message_id)
         return streaming.text_from(known) if streaming else ""
 
-    async def _update_texts(self, revision: int, texts: Mapping[str, str]) -> None:
-        """Take the texts of streaming rows that were read at a revision.
+    async def _update_texts(self, revision: int, texts: Mapping[str, str], calls: Container[str]) -> None:
+        """Take the texts of streaming rows that were read at a revision; of `calls` they are the arguments.
 
         A message that is not known here may have ended since, unless the revision is current.
         """
@@ -376,7 +395,7 @@ class Feed:
         for message_id, text in texts.items():
             is_known = message_id in self._streaming
             if is_known or self.revision <= revision:
-                self._get_or_add(message_id).update(text)
+                self._get_or_add(message_id, is_call=message_id in calls).update(text)
             if not is_known and message_id in self._streaming:
                 self._streaming[message_id].check_later()
 
@@ -388,7 +407,7 @@ class Feed:
             streaming = self._streaming.get(message.id)
             if protocol == "page":
                 if streaming is None:
-                    streaming = StreamingMessage(message.id, self._threads)
+                    streaming = StreamingMessage(message.id, self._threads, is_call=message.type == "tool_group")
                     streaming.update(message.text)
                 await streaming.draw_beginning()
                 yield streaming.snapshot(have.get(message.id, {}))

@@ -22,8 +22,11 @@ from chat.commands import CancelRun, SendMessage, SessionCommand
 from chat.db import Threads
 from chat.live import credentials
 from chat.live.credentials import Login
+from chat.live.echo import Echo
 from chat.live.feed import Feed
 from chat.live.notifier import SessionListNotifier
+from chat.live.read_marks import ReadMarks
+from chat.live.sign_ins import SignIns
 from chat.live.socket_queue import SocketQueue
 from chat.live.subscriber import AWAY, SIGN_IN_AGAIN, Subscriber
 from chat.live.subscriptions import Subscriptions
@@ -59,14 +62,18 @@ class Hub:
     def __init__(self) -> None:
         self.threads = Threads(THREADS, "parley-hub")
         self._quick_threads = Threads(QUICK_THREADS, "parley-quick")
+        self.sign_ins = SignIns()
         self._feeds: dict[str, Feed] = {}
         self._without_session: set[SocketQueue] = set()
         self._readers = Threads(READERS, "parley-reader")
         self._list_notifier = SessionListNotifier(self.threads, self._pages)
+        self.read_marks = ReadMarks(self.threads)
         self._ending = False
         self._id = ids.worker_id()
         # The name under which the channel layer delivers to this hub; "" until it could be reached.
         self._channel = ""
+        self._echo = Echo(lambda: self._channel, self._reconnect)
+        self._receiver: asyncio.Task[None] | None = None
         self._subscriptions = Subscriptions("", self._subscribed)
         self._tasks: set[asyncio.Task[None]] = set()
         self._sockets: dict[int, WeakSet[SocketQueue]] = {}
@@ -80,8 +87,9 @@ class Hub:
             await self._connect()
         except Exception as error:  # of whatever kind the layer's library raises
             logger.warning("The channel layer is not available, live updates are delayed: %r", error)
-        self._spawn(self._receive_forever())
+        self._receiver = self._spawn(self._receive_forever())
         self._spawn(self._beacon_forever())
+        self._spawn(self._echo.run_forever())
         for signal, kind in ACCESS_MAY_CHANGE:
             signal.connect(_access_may_change, sender=kind, dispatch_uid=(id(self), kind))
 
@@ -102,12 +110,13 @@ class Hub:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._subscriptions.close()
+        await self.read_marks.close()
         self._list_notifier.close()
         for feed in self._feeds.values():
             feed.close()
         self._close_where(lambda each: True, AWAY)
         self._feeds.clear()
-        for threads in (self._readers, self._quick_threads, self.threads):
+        for threads in (self._readers, self._quick_threads, self.threads, self.sign_ins):
             await threads.close()
 
     def threads_for(self, command: SessionCommand) -> Threads:
@@ -116,6 +125,7 @@ class Hub:
 
     def watch(self, session_id: str, subscriber: Subscriber) -> Feed:
         """Subscribe a socket. Events are held back until its first sync."""
+        subscriber.session_id = session_id
         subscriber.pause()
         self._note_socket(subscriber)
         feed = self._feeds.get(session_id)
@@ -190,6 +200,15 @@ class Hub:
         for feed in list(self._feeds.values()):
             yield from feed.subscribers
 
+    def counts(self) -> Counter[str]:
+        """Count the open sockets and event streams, by kind, for the metrics."""
+        return Counter("stream" if each.over_http else each.protocol for each in self._subscribers() if not each.closed)
+
+    @property
+    def watched(self) -> int:
+        """Return how many sessions have viewers in this process."""
+        return len(self._feeds)
+
     def _pages(self) -> Iterator[SocketQueue]:
         open_ones = (each for each in self._subscribers() if each.protocol == "page" and not each.closed)
         return (each for each in open_ones if isinstance(each, SocketQueue))
@@ -205,17 +224,18 @@ class Hub:
         feed = self._feeds.get(session_id)
         return feed.subscribed if feed else None
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     # -- what comes in ----------------------------------------------------------------------------------------------
 
     async def _receive_forever(self) -> None:
         while not self._channel:
             await asyncio.sleep(RECONNECT_INTERVAL)
-            with suppress(Exception):  # `start` has logged it
+            with suppress(Exception):  # it has been logged
                 await self._connect()
         while True:
             try:
@@ -226,7 +246,20 @@ class Hub:
                 logger.exception("A live message could not be handled; its viewers catch up from the rows")
                 await asyncio.sleep(0.05)
 
+    async def _reconnect(self) -> None:
+        """Close the layer's connections, and receive from new ones as soon as there are any."""
+        self._channel = ""
+        with suppress(Exception):  # of whatever kind; without its channels the layer receives nothing
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                await layer().flush()
+        await self._subscriptions.close()
+        if self._receiver is not None:
+            self._receiver.cancel()
+            await asyncio.wait([self._receiver])
+        self._receiver = self._spawn(self._receive_forever())
+
     def _handle_message(self, message: Message) -> None:
+        self._echo.heard()
         match message["type"]:
             case "signed.out":
                 key = message["key"]
@@ -234,7 +267,8 @@ class Hub:
             case "person.changed":
                 self._check_user_soon(message["user"])
             case "news":
-                self._list_notifier.notify(message["sessions"], message["people"])
+                readers = ((user_id, session_id) for user_id, session_id in message.get("readers", ()))
+                self._list_notifier.notify(message["sessions"], message["people"], readers)
             case "lists.stale":
                 delay = random.uniform(0, LISTS_JITTER)  # noqa: S311  # no secret
                 asyncio.get_running_loop().call_later(delay, self._list_notifier.notify_everyone)
@@ -282,9 +316,14 @@ class Hub:
             for each in feed.subscribers:
                 if each.closed:  # the server has not reported its end yet
                     self.unwatch(feed, each)
-        heads = await self.threads.run(messages.revisions, [feed.session_id for feed in feeds])
+        known = {feed.session_id: feed.revision for feed in feeds}
+        heads = await self.threads.run(messages.revisions, list(known))
         for feed in feeds:
-            feed.beat(heads.get(feed.session_id, 0))
+            head = heads.get(feed.session_id, 0)
+            if 0 < head < known[feed.session_id]:
+                feed.start_again(head)
+            else:
+                feed.beat(head)
         await self._check_access(feeds)
 
     # -- who may listen (LIVE-06) -----------------------------------------------------------------------------------

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import heapq
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from django.template.loader import get_template
 from django.utils.translation import gettext as _
@@ -21,18 +24,33 @@ LEAVING = 2.0
 REPEAT = 10.0
 SILENT = 25.0
 TYPING = 6.0
-# The number of avatars in the header. Further users are counted.
+# The number of avatars in the header, and of users in the list. Further users are counted.
 MOST_FACES = 4
 MOST_ON_PHONES = 2
+MOST_LISTED = 20
+# Pages name one or two users who are typing, and say that several are.
+MOST_TYPING = 4
+# A session with more users than are listed waits so many seconds for each of them between two frames about who is
+# online: otherwise what its viewers receive grows with the square of their number.
+SECONDS_PER_USER = 0.01
+LONGEST_PACE = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Present:
     """A user who is online in the session."""
 
     user_id: int
     name: str
-    typing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """The first users by their ids, the first ones who are typing, and the number of all."""
+
+    listed: tuple[Present, ...] = ()
+    typing: tuple[Present, ...] = ()
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +62,15 @@ class RemotePresence:
 
 
 class PresenceTracker:
-    """Track the users of a session. `here` returns those of this process; `changed` is called when `shown` changes."""
+    """Track the users of a session. `here` returns those of this process.
+
+    `changed` is called when `shown` changes, with the presence before.
+    """
 
     def __init__(
-        self, session_id: str, hub: str, here: Callable[[], dict[int, str]], changed: Callable[[], None]
+        self, session_id: str, hub: str, here: Callable[[], dict[int, str]], changed: Callable[[Presence], None]
     ) -> None:
-        self.shown: list[Present] = []
+        self.shown = Presence()
         self._session_id = session_id
         self._hub = hub
         self._here = here
@@ -59,6 +80,8 @@ class PresenceTracker:
         self._others: dict[str, RemotePresence] = {}
         self._typing: dict[int, asyncio.TimerHandle] = {}
         self._update_timer: asyncio.TimerHandle | None = None
+        self._listed_at = -math.inf
+        self._show_timer: asyncio.TimerHandle | None = None
 
     def arrived(self) -> None:
         """Handle a user who may be new in this process."""
@@ -104,8 +127,9 @@ class PresenceTracker:
     def close(self) -> None:
         for user_id in list(self._typing):
             self._forget_typing(user_id)
-        if self._update_timer is not None:
-            self._update_timer.cancel()
+        for timer in (self._update_timer, self._show_timer):
+            if timer is not None:
+                timer.cancel()
 
     def _update_in(self, seconds: float) -> None:
         if self._update_timer is not None:
@@ -128,18 +152,30 @@ class PresenceTracker:
         publisher.notify_viewers(self._session_id, self._hub, self._mine, asks=asks)
 
     def _show(self) -> None:
-        present = self._present()
-        if present != self.shown:
-            self.shown = present
-            self._changed()
+        """Show who is online now; in a large session, only who is typing until the next list is due."""
+        if self._show_timer is not None:
+            self._show_timer.cancel()
+            self._show_timer = None
+        before, now = self.shown, self._present()
+        if (now.listed, now.count) != (before.listed, before.count):
+            pace = min(LONGEST_PACE, now.count * SECONDS_PER_USER) if now.count > MOST_LISTED else 0.0
+            if (due := self._listed_at + pace) > _now():
+                self._show_timer = asyncio.get_running_loop().call_at(due, self._show)
+                now = Presence(before.listed, now.typing, before.count)
+            else:
+                self._listed_at = _now()
+        if now != before:
+            self.shown = now
+            self._changed(before)
 
-    def _present(self) -> list[Present]:
+    def _present(self) -> Presence:
         names: dict[int, str] = {}
         for said in self._others.values():
             names.update(said.people)
         names.update(self._mine)
-        people = [Present(user_id, name, user_id in self._typing) for user_id, name in names.items()]
-        return sorted(people, key=lambda person: (person.name.casefold(), person.user_id))
+        first = heapq.nsmallest(MOST_LISTED, (Present(user_id, name) for user_id, name in names.items()))
+        typing = (Present(user_id, names[user_id]) for user_id in self._typing if user_id in names)
+        return Presence(tuple(sorted(first, key=_by_name)), tuple(islice(typing, MOST_TYPING)), len(names))
 
     def _forget_typing(self, user_id: int) -> None:
         if (timer := self._typing.pop(user_id, None)) is not None:
@@ -150,29 +186,43 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def presence_event(people: Sequence[Present]) -> PresenceEvent:
+def _by_name(person: Present) -> tuple[str, int]:
+    return person.name.casefold(), person.user_id
+
+
+def presence_event(presence: Presence) -> PresenceEvent:
     """Return the event for clients of the JSON protocol."""
-    present = [PresentPerson(user_id=each.user_id, name=each.name, typing=each.typing) for each in people]
-    return PresenceEvent(type="presence", people=present)
+    typing = set(presence.typing)
+    people = [
+        PresentPerson(user_id=each.user_id, name=each.name, typing=each in typing)
+        for each in sorted({*presence.listed, *typing}, key=_by_name)
+    ]
+    return PresenceEvent(type="presence", people=people, count=presence.count)
 
 
-def presence_frame(people: Sequence[Present]) -> Json:
+def presence_frame(presence: Presence) -> Json:
     """Return the frame for pages. Each page leaves out its own user's typing."""
-    typing = [{"id": person.user_id, "name": person.name} for person in people if person.typing]
     values = {
-        "people": people,
-        "faces": people[:MOST_FACES],
-        "more": max(0, len(people) - MOST_FACES),
-        "more_on_phones": max(0, len(people) - MOST_ON_PHONES),
-        "words": here_words(people),
+        "people": presence.listed,
+        "faces": presence.listed[:MOST_FACES],
+        "more": max(0, presence.count - MOST_FACES),
+        "more_on_phones": max(0, presence.count - MOST_ON_PHONES),
+        "unlisted": presence.count - len(presence.listed),
+        "words": here_words(presence),
     }
-    return {"op": "presence", "html": get_template("chat/parts/presence.html").render(values), "typing": typing}
+    html = get_template("chat/parts/presence.html").render(values)
+    return {**typing_frame(presence), "op": "presence", "html": html}
 
 
-def here_words(people: Sequence[Present]) -> str:
+def typing_frame(presence: Presence) -> Json:
+    """Return the frame for pages of a change in who is typing alone."""
+    return {"op": "typing", "typing": [{"id": person.user_id, "name": person.name} for person in presence.typing]}
+
+
+def here_words(presence: Presence) -> str:
     """Return one sentence that names the users."""
-    names = dict(zip(("first", "second", "third"), (person.name for person in people), strict=False))
-    match len(people):
+    names = dict(zip(("first", "second", "third"), (person.name for person in presence.listed), strict=False))
+    match presence.count:
         case 0:
             return _("No one is here")
         case 1:
@@ -181,7 +231,7 @@ def here_words(people: Sequence[Present]) -> str:
             return _("Online: %(first)s and %(second)s") % names
         case 3:
             return _("Online: %(first)s, %(second)s and %(third)s") % names
-    rest = len(people) - 2
+    rest = presence.count - 2
     words = ngettext(
         "Online: %(first)s, %(second)s and %(count)d other",
         "Online: %(first)s, %(second)s and %(count)d others",

@@ -1,4 +1,4 @@
-"""What waits to be sent to one socket: bounded, in order, and written by a task that exists only while it is needed."""
+"""What waits to be sent to one socket: bounded, in order, and written by a task that exists only while frames wait."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
+from chat import metrics
 from chat.live.credentials import Credential
 from chat.live.subscriber import BROKEN, TOO_SLOW, Protocol, Subscriber
 from chat.models import SessionRole
@@ -31,12 +32,19 @@ class Waiting(NamedTuple):
     revision: int | None = None
 
 
+def takes_nothing(frame: str) -> bool:
+    """Refuse a frame: the default of `send_now`."""
+    return False
+
+
 class SocketQueue(Subscriber):
     """One viewer's socket as the hub sees it.
 
     A viewer that falls behind by too much loses what waits of the live stream and gets one `resync`; one that
     takes a frame too slowly is closed. Answers are bounded by who asks: see `answered`.
-    `synced` is the revision of its last snapshot: it does not need earlier events.
+    `short_frames`: a page that reads the short form of deltas.
+    `synced` is the revision of its last snapshot: it does not need earlier events. `send_now` hands a frame to the
+    connection, and returns False if that takes nothing at the moment: then a task sends it by `send`.
     """
 
     def __init__(
@@ -46,6 +54,7 @@ class SocketQueue(Subscriber):
         close: Callable[[int], Coroutine[Any, Any, None]],
         *,
         user_id: int,
+        send_now: Callable[[str], bool] = takes_nothing,
         credential: Credential | None = None,
         name: str = "",
         language: str = "en",
@@ -53,7 +62,9 @@ class SocketQueue(Subscriber):
     ) -> None:
         super().__init__(protocol, user_id=user_id, credential=credential, name=name, language=language, role=role)
         self.synced = 0
+        self.short_frames = False
         self._send = send
+        self._send_now = send_now
         self._close = close
         self._frames: deque[Waiting] = deque()
         self._live_frames = 0
@@ -129,6 +140,8 @@ class SocketQueue(Subscriber):
     def close(self, code: int) -> None:
         """Close the socket at once; what waits is not sent any more."""
         if not self.closed:
+            if code == TOO_SLOW:
+                metrics.slow_sockets.inc()
             self.leave()
             self._closing = asyncio.get_running_loop().create_task(self._close(code))
             self._closing.add_done_callback(_quiet)
@@ -184,7 +197,12 @@ class SocketQueue(Subscriber):
                 self._answered.set()
 
     def _start(self) -> None:
-        if self._task is None and self._frames and not self.closed:
+        """Send what waits, as far as the connection takes it at once."""
+        if self._task is not None or self.closed:
+            return
+        while self._frames and self._send_now(self._frames[0].frame):
+            self._sent(self._next())
+        if self._frames:
             self._task = asyncio.get_running_loop().create_task(self._drain())
 
     async def _drain(self) -> None:

@@ -16,7 +16,7 @@ from chat.live.credentials import Credential
 from chat.live.event_json import dump
 from chat.live.subscriber import Reader
 from chat.models import SessionRole, User
-from chat.projections.steps import Step
+from chat.projections.steps import Step, WrittenCall
 from chat.queries.steps import StepChanges
 
 logger = logging.getLogger(__name__)
@@ -62,6 +62,8 @@ class StepStream(Reader):
         # What the client has of each step; for streaming ones, the message and the length of its text.
         self._sent: dict[str, int] = {}
         self._growing: dict[str, tuple[str, int]] = {}
+        # Calls whose arguments are being written: their place, and how much of them the client has.
+        self._written: dict[str, tuple[WrittenCall, int]] = {}
         self._knows_all = not since
 
     def notify(self, revision: int | None = None) -> None:
@@ -127,6 +129,13 @@ class StepStream(Reader):
         self._growing = {id: known for id, known in self._growing.items() if id not in changes.gone}
         for step in changes.steps:
             yield from self._snapshot(step, changes, source)
+        calls = {call.message_id: call for call in changes.written}
+        self._written = {id: known for id, known in self._written.items() if id in calls}
+        for call in calls.values():
+            if call.message_id not in self._written:
+                self._written[call.message_id] = call, len(call.text)
+                function = {"name": call.name, "arguments": call.text}
+                yield _update(call.step_id, delta=_call_delta(call, {"type": "function", "function": function}))
         self._since = self._read_to = changes.revision
 
     def _snapshot(self, step: Step, changes: StepChanges, source: Source) -> Iterator[str]:
@@ -152,11 +161,21 @@ class StepStream(Reader):
             if more := source.text_from(message_id, known):
                 self._growing[step_id] = message_id, known + len(more)
                 pieces.append(_event(_update(step_id, delta={"content": more})))
+        for message_id, (call, known) in self._written.items():
+            if more := source.text_from(message_id, known):
+                self._written[message_id] = call, known + len(more)
+                delta = _call_delta(call, {"function": {"arguments": more}})
+                pieces.append(_event(_update(call.step_id, delta=delta)))
         return pieces
 
 
 def _update(step_id: str, **what: Json) -> str:
     return dump({"type": "step_update", "id": step_id, **what})
+
+
+def _call_delta(call: WrittenCall, more: Json) -> Json:
+    """Return more of a call in the form of OpenAI's deltas: by its place among the calls of the step."""
+    return {"tool_calls": [{"index": call.index, **more}]}
 
 
 def _event(data: str) -> str:

@@ -15,6 +15,7 @@ from chat.rendering.budget import ON_LOOP
 from chat.rendering.markdown import render
 from chat.rendering.markdown.blocks import is_plain
 from chat.rendering.markdown.live_text import LiveText
+from chat.rendering.messages.written_arguments import LiveArguments
 
 logger = logging.getLogger(__name__)
 
@@ -32,16 +33,17 @@ FILL_TIMEOUT = 2.0
 FLUSHED_AFTER = 0.5
 
 
-def _ignore(_: object) -> None:
-    """Ignore the argument: the default of the callbacks."""
+def _ignore(*_: object) -> None:
+    """Ignore the arguments: the default of the callbacks."""
 
 
 class StreamingMessage:
     """The text of one message while it grows: events and rows add what is not known yet.
 
     Events behind a gap wait until the row closes the gap. A new message has a gap until `update` gives it the beginning
-    of its text. `send` is called with each frame for pages, `filled` with text that was read from the row, and `ended`
-    with the id if the row turns out to be complete or removed.
+    of its text. `send` is called with each frame for pages and its short form, `filled` with text that was read from
+    the row, and `ended` with the id if the row turns out to be complete or removed. `is_call`: the text is the
+    arguments of a call.
     """
 
     def __init__(
@@ -49,11 +51,13 @@ class StreamingMessage:
         message_id: str,
         threads: Threads,
         *,
-        send: Callable[[Json], None] = _ignore,
+        send: Callable[[Json, Sequence[object] | None], None] = _ignore,
         filled: Callable[[TextAppended], None] = _ignore,
         ended: Callable[[str], None] = _ignore,
+        is_call: bool = False,
     ) -> None:
         self.id = message_id
+        self._is_call = is_call
         self.length = 0
         self._threads = threads
         self._send = send
@@ -164,7 +168,8 @@ class StreamingMessage:
                 return
             known = self.length
             self.update(row.text)
-            self._filled(TextAppended(self.id, known, self.text_from(known), row.type == "reasoning"))
+            kind = row.type == "reasoning", row.type == "tool_group"
+            self._filled(TextAppended(self.id, known, self.text_from(known), *kind))
             if self._has_gap:
                 await asyncio.sleep(FILL_INTERVAL)
 
@@ -192,16 +197,19 @@ class StreamingMessage:
         """Draw the text so far in a thread, if it is too long for the event loop."""
         if not self.has_long_beginning:
             return
-        live, text = LiveText(self.id, ON_LOOP), self.text
+        live, text = self._new_live(), self.text
         await self._threads.run(live.begin, text, BEGINNING_SECONDS)
         if self._live is None:
             live.append(self.text_from(len(text)))
             self._live = live
 
+    def _new_live(self) -> LiveText:
+        return LiveArguments(self.id) if self._is_call else LiveText(self.id, ON_LOOP)
+
     def snapshot(self, known: Json) -> Json:
         """Return the frame that brings a page up to date which has `known` blocks at a `rev`."""
         if self._live is None:
-            self._live = LiveText(self.id, ON_LOOP)
+            self._live = self._new_live()
             self._live.append(self.text)
             self._next_frame(self._live)
         else:
@@ -225,7 +233,7 @@ class StreamingMessage:
     def settle(self, blocks: Sequence[str]) -> None:
         """Send the end of the text, which was drawn elsewhere."""
         if self._live is not None:
-            self._send(self._live.settle(blocks))
+            self._send(self._live.settle(blocks), None)
         self.close()
 
     def _draw_soon(self, live: LiveText) -> None:
@@ -243,7 +251,7 @@ class StreamingMessage:
             self._timer = None
         frame = self._next_frame(live, end=end)
         if frame is not None:
-            self._send(frame)
+            self._send(frame, live.short)
 
     def _next_frame(self, live: LiveText, *, end: bool = False) -> Json | None:
         frame = live.frame(end=end)
@@ -261,5 +269,5 @@ class StreamingMessage:
             tried.add(index)
             drawn = await render.draw(source)
             if index in live.provisional and len(drawn) == 1 and not is_plain(drawn[0]):
-                self._send(live.complete(index, drawn[0]))
+                self._send(live.complete(index, drawn[0]), live.short)
         self._completing = None

@@ -29,6 +29,8 @@ class Subscriber:
     """
 
     over_http = False
+    # The session that it is subscribed to; "" for pages without one.
+    session_id = ""
 
     def __init__(
         self,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from agents.messages import Json
 from chat.languages import speaking
 from chat.live.event_json import dump
+from chat.live.shared_frame import SharedFrame
 from chat.live.socket_queue import SocketQueue
 from chat.live.subscriber import Reader, Subscriber
 
@@ -71,9 +72,16 @@ class Audience:
     def tell_pages(self, frame: Json, revision: int | None = None) -> None:
         """Tell all pages what has no words of ours in it, such as the text that a model writes."""
         if self.pages:
-            text = dump(frame)
-            for viewers in self.pages.values():
-                _hand_out(viewers, text, revision)
+            _hand_out(set().union(*self.pages.values()), dump(frame), revision)
+
+    def tell_text(self, frame: Json, short: Sequence[object] | None) -> None:
+        """Tell all pages how a text grows. `short` is the frame for those that read short ones."""
+        pages = set[SocketQueue]().union(*self.pages.values())
+        others = pages if short is None else {page for page in pages if not page.short_frames}
+        if len(others) < len(pages):
+            _hand_out(pages - others, dump(short), None)
+        if others:
+            _hand_out(others, dump(frame), None)
 
     def show(
         self, draw: Callable[[], Json], revision: int | None = None, *, drawn: Mapping[str, Json] | None = None
@@ -88,5 +96,6 @@ class Audience:
 
 
 def _hand_out(viewers: set[SocketQueue], text: str, revision: int | None) -> None:
+    frame = SharedFrame.of(text, len(viewers))
     for socket_queue in viewers:
-        socket_queue.put(text, revision)
+        socket_queue.put(frame, revision)

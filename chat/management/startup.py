@@ -9,6 +9,7 @@ from django.db import DatabaseError
 
 from chat.management.updating import BackupError, update_database
 from chat.schema import WrongSchemaError
+from chat.services.maintenance.files_mark import WrongFilesError
 from config.data_folder import protect_data
 
 
@@ -22,11 +23,14 @@ def check_configuration(report: Callable[[str], object]) -> None:
 
 
 def prepare_database(report: Callable[[str], None]) -> None:
-    """Protect the data folder and migrate the database. Raises SystemExit with what an operator can do."""
+    """Protect the data folder, migrate the database and look at the files.
+
+    Raises SystemExit with what an operator can do.
+    """
     protect_data()
     try:
         update_database(report)
-    except (WrongSchemaError, BackupError) as error:
+    except (WrongSchemaError, WrongFilesError, BackupError) as error:
         raise SystemExit(f"Parley cannot start: {error}") from error
     except DatabaseError as error:
         raise SystemExit(f"Parley cannot use its database: {str(error).strip()}") from error

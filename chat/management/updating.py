@@ -14,6 +14,7 @@ from django.db import DatabaseError, connection
 
 from chat import schema
 from chat.management.migration_lock import one_at_a_time
+from chat.services.maintenance.files_mark import require_own_files
 from config.data_folder import OWNER_ONLY_FOLDER, sync_folder
 
 NAME = "before-update-%Y%m%d-%H%M%S.sqlite3"
@@ -26,7 +27,7 @@ class BackupError(Exception):
 def update_database(report: Callable[[str], None]) -> None:
     """Migrate the database; an existing SQLite database is backed up before that.
 
-    Raises WrongSchemaError where a newer version has been here, BackupError, and DatabaseError.
+    Raises WrongSchemaError where a newer version has been here, WrongFilesError, BackupError, and DatabaseError.
     """
     with one_at_a_time(lambda: report("Waiting for another server that is preparing the database.")):
         schema.require_known()
@@ -34,11 +35,12 @@ def update_database(report: Callable[[str], None]) -> None:
         if missing and schema.applied_migrations():
             _prepare_update(len(missing), report)
         call_command("migrate", interactive=False, verbosity=0)
+        require_own_files()
 
 
 def _prepare_update(migrations: int, report: Callable[[str], None]) -> None:
     if connection.vendor != "sqlite":
-        report(f"Updating the database ({migrations} migrations). Parley does not back PostgreSQL up: use pg_dump.")
+        report(f"Updating the database ({migrations} migrations) without a backup: see manage.py backup.")
     elif settings.BACKUPS > 0:
         report(f"Backed the database up to {back_up(keep=settings.BACKUPS)} before updating it.")
 
@@ -50,7 +52,7 @@ def back_up(*, keep: int) -> Path:
     draft = path.with_suffix(".new")
     try:
         folder.mkdir(mode=OWNER_ONLY_FOLDER, exist_ok=True)
-        for abandoned in folder.glob("*.new"):
+        for abandoned in folder.glob("before-update-*.new"):
             abandoned.unlink()
         with connection.cursor() as cursor:
             cursor.execute("VACUUM INTO %s", [str(draft)])

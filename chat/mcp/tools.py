@@ -265,7 +265,7 @@ def answered(caller: Caller, pending: Pending, turn: Json) -> Json:
     messages = [each for each in turn["messages"] if (each["sequence"] or 0) > (turn["sequence"] or 0)]
     said = [each["text"] for each in messages if each["type"] in ("text", "error") and each["role"] != MessageRole.USER]
     questions = [
-        {"kind": each["tool"]["question"], "tool": each["tool"]["name"], "arguments": each["tool"]["arguments"]}
+        {"kind": each["tool"]["question"], "tool": each["tool"]["name"], "arguments": _asked(each["tool"])}
         for each in messages
         if each["status"] == "waiting" and each["tool"]
     ]
@@ -282,6 +282,12 @@ def answered(caller: Caller, pending: Pending, turn: Json) -> Json:
     elif turn["outcome"] in ("running", "queued"):
         result["more"] = "The agent is still working: call read_answer."
     return result
+
+
+def _asked(tool: Json) -> Json:
+    """Return what people are asked: the call itself, or what its server wants to know."""
+    arguments: Json = tool["asked"][-1]["question"] if tool["question"] == "elicitation" else tool["arguments"]
+    return arguments
 
 
 def _as_message(sent: Json) -> Json:

@@ -2,15 +2,18 @@
 
 from chat.models.access import Invitation, SessionRole, Share, SignInLink
 from chat.models.api_token import ApiToken
-from chat.models.attachment import Attachment, attached_to, may_have_files
+from chat.models.attachment import Attachment, attached_to, may_have_files, without_files
 from chat.models.dialect import LearnedDialect
 from chat.models.erasure import Erasure
 from chat.models.history import ModelRequest, SessionRevision
+from chat.models.installation import Installation
 from chat.models.job_lease import JobLease
+from chat.models.knowledge import KnowledgeFile, KnowledgePassage
 from chat.models.login_session import LoginSession
 from chat.models.mcp_server import McpServer
 from chat.models.memory import MemoryNote
 from chat.models.message import (
+    ASKING,
     IN_FLIGHT,
     TURN_MARKERS,
     UNFINISHED,
@@ -26,6 +29,7 @@ from chat.models.message import (
 )
 from chat.models.participation import UserSessionState
 from chat.models.preset import AgentPreset
+from chat.models.push import PushSubscription
 from chat.models.run import RunState, SessionRun, Worker
 from chat.models.security_event import SecurityEvent
 from chat.models.session import APPROVED, IMPORTED, SENDING, Session
@@ -35,6 +39,7 @@ from chat.models.workspace import ApprovalRule, Membership, Workspace
 
 __all__ = [
     "APPROVED",
+    "ASKING",
     "IMPORTED",
     "IN_FLIGHT",
     "SENDING",
@@ -48,8 +53,11 @@ __all__ = [
     "DailyUsage",
     "EndReason",
     "Erasure",
+    "Installation",
     "Invitation",
     "JobLease",
+    "KnowledgeFile",
+    "KnowledgePassage",
     "LearnedDialect",
     "LoginSession",
     "McpServer",
@@ -61,6 +69,7 @@ __all__ = [
     "MessageStatus",
     "MessageType",
     "ModelRequest",
+    "PushSubscription",
     "QuestionKind",
     "RunState",
     "SecurityEvent",
@@ -77,4 +86,5 @@ __all__ = [
     "Workspace",
     "attached_to",
     "may_have_files",
+    "without_files",
 ]

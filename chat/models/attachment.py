@@ -8,6 +8,7 @@ from django.db import models
 from chat import ids
 from chat.models.message import ChatMessage, MessageRole, MessageStatus, MessageType
 from chat.models.session import Session
+from chat.models.workspace_id import WorkspaceIdField
 
 
 def place_of(attachment: Attachment, filename: str) -> str:
@@ -20,6 +21,12 @@ def attached_to(message: ChatMessage) -> list[Attachment]:
     if not may_have_files(message) or message._state.adding:
         return []
     return list(message.attachments.all())
+
+
+def without_files(message: ChatMessage) -> ChatMessage:
+    """Return a new message that has no files, so that no query looks for them."""
+    message._prefetched_objects_cache = {"attachments": []}  # type: ignore[attr-defined]  # left out of the stubs
+    return message
 
 
 def may_have_files(message: ChatMessage) -> bool:
@@ -47,6 +54,7 @@ class Attachment(models.Model):
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.attachment_id, editable=False)
     session = models.ForeignKey(Session, models.CASCADE, related_name="attachments")
+    workspace_id = WorkspaceIdField()
     message = models.ForeignKey(ChatMessage, models.CASCADE, null=True, blank=True, related_name="attachments")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     name = models.CharField(max_length=255)

@@ -6,12 +6,15 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from agents.mcp.config import DEFAULT_TIME_LIMIT
+from chat.models.user import User
 from chat.models.workspace import Workspace
 
 
 class McpServer(models.Model):
     """A web address that speaks MCP. Its name is the first part of its tools' names.
 
+    `sign_in` is what a sign-in with OAuth has given (agents.mcp.sign_in.Grant), and `oauth_client` a client that was
+    registered by hand, both as encrypted JSON. One process at a time renews the token, until `renewing_until`.
     `secret_headers` is an encrypted JSON object: headers that are sent with each request. `tools` are the server's
     names of the tools that agents may have; null: all. `revision` changes with what a connection depends on.
     """
@@ -21,10 +24,20 @@ class McpServer(models.Model):
         ALWAYS = "always", _("always")
         NEVER = "never", _("never")
 
+    class SignIn(models.TextChoices):
+        NONE = "", _("not connected")
+        CONNECTED = "connected", _("connected")
+        EXPIRED = "expired", _("expired")
+
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="mcp_servers", verbose_name=_("workspace"))
     name = models.CharField(_("name"), max_length=24)
     url = models.CharField(_("address"), max_length=2000)
     secret_headers = models.TextField(blank=True, default="", db_default="")
+    oauth_client = models.TextField(blank=True, default="", db_default="")
+    sign_in = models.TextField(blank=True, default="", db_default="")
+    sign_in_status = models.CharField(max_length=9, choices=SignIn.choices, blank=True, default="", db_default="")
+    signed_in_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
+    renewing_until = models.DateTimeField(null=True, blank=True)
     tools = models.JSONField(_("tools"), null=True, blank=True)
     time_limit = models.FloatField(
         _("time limit"), default=DEFAULT_TIME_LIMIT, db_default=DEFAULT_TIME_LIMIT, help_text=_("Seconds for one call.")

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from chat import ids
 from chat.models.session import Session
+from chat.models.workspace_id import WorkspaceIdField
 
 
 class MessageType(models.TextChoices):
@@ -71,6 +72,8 @@ class EndReason(models.TextChoices):
 IN_FLIGHT = (MessageStatus.STREAMING, MessageStatus.RUNNING)
 # Rows that a run must still finish (MSG-07). A database trigger rejects them while the session is idle.
 UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING, MessageStatus.WAITING)
+# Calls that run and have asked people something, unlike those that wait without a process.
+ASKING = Q(status=MessageStatus.WAITING, asked__isnull=False)
 # The rows that only mark where a turn begins and ends.
 TURN_MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
@@ -105,6 +108,7 @@ class ChatMessage(models.Model):
     id = models.CharField(primary_key=True, max_length=32, default=ids.message_id, editable=False)
     # No index: `message_sequence_once` begins with this column. The same holds for other foreign keys without an index.
     session = models.ForeignKey(Session, models.CASCADE, related_name="chat_messages", db_index=False)
+    workspace_id = WorkspaceIdField()
     sequence = models.PositiveBigIntegerField(null=True, blank=True)
     revision = models.PositiveBigIntegerField(default=0)
 
@@ -135,6 +139,8 @@ class ChatMessage(models.Model):
     # Where foreign text in a tool's result comes from, and the pages in it by number. A text has those that it cites.
     origin = models.CharField(max_length=200, blank=True, default="", db_default="")
     sources = models.JSONField(null=True, blank=True)
+    # Files of the workspace that a tool has returned: path, media_type and size of each.
+    files = models.JSONField(null=True, blank=True)
 
     # On a tool call for which people are asked (UI-12): the kind of the question, and what was answered.
     question = models.CharField(max_length=16, choices=QuestionKind.choices, blank=True, default="", db_default="")
@@ -144,6 +150,15 @@ class ChatMessage(models.Model):
     )
     answered_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
     answered_at = models.DateTimeField(null=True, blank=True)
+    # Of a call that needs several approvals, or those of a role: what is needed, and each decision, as in
+    # chat/runs/approvals.py.
+    approval = models.JSONField(null=True, blank=True)
+
+    # What a running call has asked people, by records as in chat.runs.elicitations; null: nothing.
+    asked = models.JSONField(null=True, blank=True)
+
+    # On a call of another agent: the session in which that works, as `chat.snapshots.SubsessionSnapshot` has it.
+    subsession = models.JSONField(null=True, blank=True)
 
     timestamp = models.DateTimeField(default=timezone.now)
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -180,6 +195,8 @@ class ChatMessage(models.Model):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
     stopped_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
+    # Whom a user's message mentions: the user, the start and the length of each mention (LIVE-07).
+    mentions = models.JSONField(null=True, blank=True)
     # Whether a user's message asks the agent to answer (see Session.replies).
     for_agent = models.BooleanField(default=True, db_default=True)
     # Was in the queue when the agent was stopped: it waits until a user sends it (RUN-06).
@@ -230,6 +247,11 @@ class ChatMessage(models.Model):
 
     def __str__(self) -> str:
         return f"{self.type} {self.id}"
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the call runs and has asked people something, as ASKING selects it."""
+        return self.status == MessageStatus.WAITING and self.asked is not None
 
 
 class MessageDelta(models.Model):

@@ -1,7 +1,8 @@
-"""Agent presets that staff edit, besides those of the configuration file."""
+"""Agents that staff edit and that members of workspaces make, besides those of the configuration file."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -10,11 +11,16 @@ from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET
 
 
 class AgentPreset(models.Model):
-    """The settings of a new session. A row overrides the preset of the same name in the configuration file.
+    """The settings of a new session. A row of staff overrides the preset of the same name in the configuration file.
+
+    A row with a `workspace` is an agent that a member, `user`, has made: others of the workspace see it while it
+    `is_shared`, and no one may begin sessions with it while it is archived. `revision` counts its changes.
 
     `model` is "provider/model", or empty for the default model. `tools` are names of tools in the toolbox. `prompts`
     are suggestions that an empty session shows. An empty `reasoning_effort` and a null `thinking_budget` use the
-    model's defaults. If `allowed_hosts` is empty, tools may fetch from all public hosts. A session keeps a copy of its
+    model's defaults. If `allowed_hosts` is empty, tools may fetch from all public hosts. `knowledge` names the
+    files of a session's workspace that it uses, by name or pattern. `approval` has the rules for approval by their
+    kind: allow, ask, deny, guarded. A session keeps a copy of its
     preset, so later changes of a row do not affect it.
     """
 
@@ -37,6 +43,28 @@ class AgentPreset(models.Model):
         validators=[MinValueValidator(SMALLEST_BUDGET), MaxValueValidator(LARGEST_BUDGET)],
     )
     allowed_hosts = models.JSONField(default=list, blank=True, db_default=[])
+    knowledge = models.JSONField(default=list, blank=True, db_default=[])
+    approval = models.JSONField(default=dict, blank=True, db_default={})
+    workspace = models.ForeignKey(
+        "Workspace",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="agents",
+        verbose_name=_("workspace"),
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="agents",
+        verbose_name=_("made by"),
+    )
+    is_shared = models.BooleanField(_("shared"), default=False, db_default=False)
+    archived_at = models.DateTimeField(_("archived"), null=True, blank=True)
+    icon = models.CharField(max_length=30, blank=True, default="", db_default="")
+    revision = models.PositiveIntegerField(default=0, db_default=0)
     is_offered = models.BooleanField(_("available"), default=True)
     position = models.PositiveIntegerField(_("position"), default=0)
     created_at = models.DateTimeField(auto_now_add=True)

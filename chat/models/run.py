@@ -5,9 +5,11 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from chat import ids
 from chat.models.session import Session
+from chat.models.workspace_id import WorkspaceIdField
 
 
 class RunState(models.TextChoices):
@@ -24,7 +26,8 @@ class Worker(models.Model):
 
     The worker renews `lease_until` while it lives. Other workers take over its sessions when `lease_until` has not
     changed for `lease_seconds` by their own clock, or when its process is known to have ended
-    (`chat/runs/liveness.py`).
+    (`chat/runs/liveness.py`). One that is `draining` was asked to claim no sessions and to hand its own over;
+    `capacity` is how many it may run at once.
     """
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.worker_id)
@@ -32,6 +35,12 @@ class Worker(models.Model):
     started_at = models.DateTimeField(auto_now_add=True)
     lease_until = models.DateTimeField()
     lease_seconds = models.FloatField(db_default=10.0)
+    draining = models.BooleanField(default=False, db_default=False)
+    capacity = models.PositiveIntegerField(null=True)
+
+    class Meta:
+        verbose_name = _("worker")
+        verbose_name_plural = _("workers")
 
     def __str__(self) -> str:
         return self.label or self.id
@@ -48,9 +57,11 @@ class SessionRun(models.Model):
     lost its claim cannot write (RUN-15). The epoch alone is not enough: a database failover that loses the last
     transactions can issue the same number twice. `written` is the number of the claim's last committed job
     (`chat/services/runs/recording.py`). `attempts` counts the claims of the open turn since its last finished response.
+    `leaving_epoch` is the claim whose worker was asked to hand the session over to another one.
     """
 
     session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="run")
+    workspace_id = WorkspaceIdField()
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.IDLE)
     turn_id = models.CharField(max_length=32, blank=True)
     turn_started_at = models.DateTimeField(null=True, blank=True)
@@ -71,10 +82,15 @@ class SessionRun(models.Model):
     claimant = models.CharField(max_length=32, blank=True, db_default="")
     written = models.PositiveBigIntegerField(db_default=0)
     attempts = models.PositiveIntegerField(db_default=0)
+    leaving_epoch = models.PositiveBigIntegerField(null=True, blank=True)
+    # The open turn waits for other agents alone, and not for people.
+    delegating = models.BooleanField(default=False, db_default=False)
     # The open turn has no messages: its worker summarises earlier ones (`chat/services/runs/compaction.py`).
     compacting = models.BooleanField(default=False, db_default=False)
 
     class Meta:
+        verbose_name = _("run")
+        verbose_name_plural = _("runs")
         indexes = (
             models.Index(
                 fields=["due_since"],

@@ -19,6 +19,10 @@ APPROVED = "approved"
 SENDING = "sends:"
 
 
+# As `SHARED_ROLES` of chat/models/access.py, which imports this module.
+WORKSPACE_ROLES = [("viewer", "Viewer"), ("editor", "Editor")]
+
+
 class Session(models.Model):
     """One conversation with an agent. The state of its run is in SessionRun, so that claims never write this row.
 
@@ -57,6 +61,11 @@ class Session(models.Model):
     mode = models.CharField(max_length=8, choices=Mode.choices, default=Mode.AGENT)
     replies = models.CharField(max_length=8, choices=Replies.choices, default=Replies.ALL, db_default=Replies.ALL)
 
+    # What all members of the workspace may do in the session: nothing, or the role of a viewer or editor (UI-23).
+    workspace_role = models.CharField(
+        _("workspace role"), max_length=6, choices=WORKSPACE_ROLES, blank=True, default="", db_default=""
+    )
+
     # The number of people who can write decides about `replies`, until a user chooses.
     replies_auto = models.BooleanField(default=False, db_default=False)
 
@@ -73,6 +82,11 @@ class Session(models.Model):
     revision = models.PositiveBigIntegerField(default=0)
     parent_session = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="forks")
     parent_message_id = models.CharField(max_length=32, blank=True)
+    # Of a session in which an agent works for another one: the session that asked, and the message with its call.
+    caller_session = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="subsessions", db_index=False
+    )
+    caller_message_id = models.CharField(max_length=32, blank=True, default="", db_default="")
     # A digest of the request that made the session with an idempotency key (services/idempotency.py).
     key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -88,8 +102,12 @@ class Session(models.Model):
         indexes = (
             models.Index(fields=["owner", "-updated_at"], name="session_by_owner"),
             models.Index(fields=["workspace", "-updated_at"], name="session_by_workspace"),
+            models.Index(fields=["workspace", "workspace_role"], name="session_by_workspace_role"),
             models.Index(
                 fields=["deleted_at"], name="session_by_deletion", condition=models.Q(deleted_at__isnull=False)
+            ),
+            models.Index(
+                fields=["caller_session"], name="session_by_caller", condition=models.Q(caller_session__isnull=False)
             ),
             models.Index(
                 fields=["building_until"], name="session_building", condition=models.Q(building_until__isnull=False)

@@ -52,13 +52,31 @@ class Membership(models.Model):
 
 
 class ApprovalRule(models.Model):
-    """A tool whose calls an owner or admin of a workspace has approved for good, for one agent in its sessions.
+    """A rule of a workspace for tool calls in its sessions, as in `agents.approval`; for one agent, or for all ("").
 
-    `rule` is a rule as in `agents.approval`.
+    An owner or admin has made it: where a call waited, to allow a tool always for an agent, or for all agents in the
+    workspace's settings. `approvals` and `approvers` say who has to agree to a call that is asked about.
     """
 
+    class Verdict(models.TextChoices):
+        ALLOW = "allow", _("Always allow")
+        ASK = "ask", _("Ask")
+        DENY = "deny", _("Never allow")
+
+    class Approvers(models.TextChoices):
+        ANYONE = "", _("Everyone who can answer")
+        ADMIN = "admin", _("Owners and admins")
+        OWNER = "owner", _("Owners")
+
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="approval_rules", verbose_name=_("workspace"))
-    agent = models.CharField(_("agent"), max_length=80)
+    agent = models.CharField(_("agent"), max_length=80, blank=True)
+    verdict = models.CharField(
+        _("decision"), max_length=5, choices=Verdict.choices, default=Verdict.ALLOW, db_default=Verdict.ALLOW
+    )
+    approvals = models.PositiveSmallIntegerField(_("approvals"), default=1, db_default=1)
+    approvers = models.CharField(
+        _("who can approve"), max_length=5, choices=Approvers.choices, blank=True, default="", db_default=""
+    )
     rule = models.CharField(_("rule"), max_length=1200)
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -76,4 +94,4 @@ class ApprovalRule(models.Model):
         constraints = (models.UniqueConstraint(fields=["workspace", "agent", "rule"], name="approval_rule_once"),)
 
     def __str__(self) -> str:
-        return f"{self.agent}: {self.rule}"
+        return f"{self.agent or '*'}: {self.rule}"

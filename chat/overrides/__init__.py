@@ -5,6 +5,7 @@
 | `sqlite/base.py` | Django's SQLite backend | `SERIALIZE_WRITES`, `GROUP_SYNC` |
 | `postgres/base.py` | Django's PostgreSQL backend | `OPTIONS["limits"]` in the settings |
 | `whole_files.py` | WhiteNoise | `SEND_WHOLE_FILES` |
+| `ninja_imports.py` | ninja | `SKIP_TEST_CLIENT` |
 | `limits_memory.py` | limits | the class that `chat/limits/counters.py` uses |
 
 docs/performance.md has what each one gains. The tests of these modules fail when a library changes.

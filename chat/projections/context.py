@@ -18,6 +18,7 @@ INTERRUPTED = "[interrupted]"
 TOOL_INTERRUPTED = "[Tool execution interrupted by user]"
 TOOL_LOST = "[Tool execution interrupted: the server stopped while it ran; whether it took effect is not known]"
 TOOL_NOT_BEGUN = "[Tool not run: the server stopped before it began]"
+TOOL_NOT_WRITTEN = "[Tool not run: it was interrupted while its arguments were being written]"
 NOT_ANSWERED = "[Not answered: no one answered before the turn was stopped or another message was sent]"
 SEVERAL_SENDERS = (
     "Several people take part in this conversation. Each user message begins with the name of its sender in square "
@@ -156,7 +157,15 @@ def _sourced_message(role: Role, pieces: Sequence[Piece]) -> SourcedMessage:
 
 def speaks(row: ChatMessage) -> bool:
     """Whether the context is made of this row, among others; what it says may still be nothing."""
+    if row.type == MessageType.TOOL_GROUP and is_unwritten(row):
+        return False
     return row.include_in_context and row.type in (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
+
+
+def is_unwritten(row: ChatMessage) -> bool:
+    """Whether a call's arguments are not complete: the model is writing them, or was stopped then (CTX-03)."""
+    is_cut = row.status == MessageStatus.INTERRUPTED and row.arguments is None and not row.tool_call_id
+    return row.status == MessageStatus.STREAMING or is_cut
 
 
 def speaker(row: ChatMessage) -> MessageRole:
@@ -300,9 +309,16 @@ def _result(row: ChatMessage, call_id: str) -> ToolResult:
     unfinished = row.status in (MessageStatus.PENDING, MessageStatus.RUNNING, MessageStatus.WAITING)
     if unfinished or (row.status == MessageStatus.INTERRUPTED and not row.result):
         return ToolResult(call_id, TOOL_INTERRUPTED, True)
-    # Of a call that people were asked about, the origin is the reason; its refusal is Parley's own text.
-    origin = "" if row.is_error else row.origin
-    return ToolResult(call_id, row.result, row.is_error, origin, read_sources(row.sources))
+    return ToolResult(call_id, row.result, row.is_error, foreign_origin(row), read_sources(row.sources))
+
+
+def foreign_origin(row: ChatMessage) -> str:
+    """Return where foreign text in a call's result comes from; "" if it is Parley's own text.
+
+    A call that was interrupted while people were asked about it has the reason as its origin. The error of a call that
+    another agent has worked on can have what that agent had written.
+    """
+    return "" if row.status == MessageStatus.INTERRUPTED else row.origin
 
 
 def _strings(data: object) -> dict[str, str]:

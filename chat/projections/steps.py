@@ -16,6 +16,7 @@ from chat.projections.context import (
     Around,
     SourcedMessage,
     prompt_row,
+    speaks,
     system_prompt,
     with_sources,
 )
@@ -80,6 +81,17 @@ class Sourced:
     rows: tuple[ChatMessage, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenCall:
+    """A call that a model is writing: the step that it will be in, at which place, and its arguments so far."""
+
+    step_id: str
+    index: int
+    message_id: str
+    name: str
+    text: str
+
+
 def steps(rows: Sequence[ChatMessage], around: Around = NOTHING_AROUND) -> list[Sourced]:
     """Project the rows of a conversation, in sequence order, to steps; `around` is as in `with_sources`.
 
@@ -97,6 +109,16 @@ def growing(found: Iterable[Sourced]) -> dict[str, tuple[str, str]]:
     """Name the steps whose content ends with a text that grows: that message, and its text so far."""
     ends = {each.step.id: [row for row in each.rows if row.type == "text"][-1:] for each in found}
     return {id: (row.pk, row.text) for id, last in ends.items() for row in last if row.status == "streaming"}
+
+
+def written_calls(rows: Sequence[ChatMessage]) -> Iterator[WrittenCall]:
+    """Yield the calls whose arguments a model is writing, which are no part of a step yet."""
+    for row in rows:
+        if row.type == "tool_group" and row.status == "streaming":
+            response = [each for each in rows if each.response_id == row.response_id and each.type != "reasoning"]
+            calls = [each for each in response if each.type == "tool_group"]
+            first = next((each for each in response if speaks(each)), row)
+            yield WrittenCall(first.pk, calls.index(row), row.pk, row.tool_name or "unknown", row.text)
 
 
 def ids_of(row: ChatMessage) -> tuple[str, str]:

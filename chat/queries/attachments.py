@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, ClassVar
 
+from django.core.files.base import File
 from django.core.files.storage import default_storage
 from django.db.models import Prefetch, prefetch_related_objects
 from django.urls import reverse
@@ -46,9 +47,9 @@ def fetch(user: User, attachment_id: str) -> Attachment:
 
 def fetch_attachments(messages: Iterable[ChatMessage], *, with_text: bool = False) -> None:
     """Fetch the files of many messages at once, for `attached_to`; the text in them may be long."""
-    files = Attachment.objects.all() if with_text else Attachment.objects.defer("text")
     with_files = (message for message in messages if may_have_files(message))
     while batch := list(islice(with_files, BATCH)):
+        files = Attachment.objects.all() if with_text else Attachment.objects.defer("text")
         prefetch_related_objects(batch, Prefetch("attachments", files))
 
 
@@ -69,14 +70,19 @@ def described(attachment: Attachment) -> dict[str, Any]:
     }
 
 
-def data_of(attachment: Attachment, form: str = "") -> bytes:
-    """Read the file, or a smaller form of it (`THUMB`, `MODEL_IMAGE`). Raises NoSuchAttachment when it is lost."""
+def opened(attachment: Attachment, form: str = "") -> File[bytes]:
+    """Open the file, or a smaller form of it (`THUMB`, `MODEL_IMAGE`). Raises NoSuchAttachment when it is lost."""
     try:
-        with default_storage.open(stored_name(attachment) + form) as stored:
-            data: bytes = stored.read()
-            return data
+        return default_storage.open(stored_name(attachment) + form)
     except FileNotFoundError:
         raise NoSuchAttachment from None
+
+
+def data_of(attachment: Attachment, form: str = "") -> bytes:
+    """Read what `opened` opens. Raises NoSuchAttachment when it is lost."""
+    with opened(attachment, form) as stored:
+        data: bytes = stored.read()
+        return data
 
 
 def size_of(attachment: Attachment, form: str = "") -> int:

@@ -38,9 +38,10 @@ def estimated_context(session: Session) -> int:
     return round(around + sum(block.tokens for block in blocks(rows)))
 
 
-def is_another_context(session: Session, known: int | None) -> bool:
+def is_another_context(session: Session, known: int | None, has_summaries: bool) -> bool:
     """Whether a summary has begun or ceased to stand for other rows since a request at the revision `known`."""
-    if known is None:
+    if known is None or (session.purged_revision or 0) > known:
         return True
-    changed = ChatMessage.objects.filter(session=session.pk, summarises__isnull=False, revision__gt=known)
-    return (session.purged_revision or 0) > known or changed.exists()
+    if not has_summaries:
+        return False
+    return ChatMessage.objects.filter(session=session.pk, summarises__isnull=False, revision__gt=known).exists()

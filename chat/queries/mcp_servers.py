@@ -11,6 +11,7 @@ from django.conf import settings
 
 from agents.mcp.config import SEPARATOR, AddedServer, ServerConfig
 from agents.registry import AgentPreset
+from chat.access import team_of
 from chat.agents_setup import registry
 from chat.models import McpServer, Session
 from chat.security.encryption import DecryptionError, decrypt
@@ -20,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 def with_servers(preset: AgentPreset, session: Session) -> AgentPreset:
     """Add the servers of the session's workspace, and the tools of those that are for all agents. One query."""
-    rows = list(McpServer.objects.filter(workspace=session.workspace_id, is_enabled=True).order_by("name"))
+    rows = list(McpServer.objects.filter(workspace__in=team_of(session), is_enabled=True).order_by("name"))
     if not rows or session.mode == Session.Mode.CHAT:
         return preset
     given = [pattern(row) for row in rows if row.for_all_agents and not is_shadowed(row)]
@@ -31,6 +32,11 @@ def with_servers(preset: AgentPreset, session: Session) -> AgentPreset:
 def patterns_in(workspace_id: int) -> set[str]:
     """Return the patterns by which agents of a workspace may name its servers."""
     return {pattern(row) for row in McpServer.objects.filter(workspace=workspace_id, is_enabled=True)}
+
+
+def patterns_for(session: Session) -> set[str]:
+    """Return the patterns by which agents of a session may name the servers of its workspace."""
+    return {pattern(row) for row in McpServer.objects.filter(workspace__in=team_of(session), is_enabled=True)}
 
 
 def all_patterns() -> list[str]:
@@ -50,7 +56,18 @@ def is_shadowed(row: McpServer) -> bool:
 
 def as_added(row: McpServer) -> AddedServer:
     """Return a server as the agent engine takes it. One whose secrets cannot be read any more gets none of them."""
-    return AddedServer(f"row {row.pk}", str(row.revision), row.name, config_of(row), headers_of(row))
+    is_signed_in = bool(row.sign_in_status)
+    return AddedServer(server_id(row), str(row.revision), row.name, config_of(row), headers_of(row), is_signed_in)
+
+
+def server_id(row: McpServer) -> str:
+    """Return the server's id for the agent engine."""
+    return f"row {row.pk}"
+
+
+def row_id(server: AddedServer) -> int:
+    """Return the primary key of the row that a server is."""
+    return int(server.id.removeprefix("row "))
 
 
 def config_of(row: McpServer) -> ServerConfig:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from django.db.models import Exists, Q
 
+from chat.access import team_of
 from chat.models import MemoryNote, Session, Share
 
 # The key of `Session.config` by which a session gets no notes.
@@ -26,12 +27,13 @@ def notes_in(session: Session) -> list[MemoryNote]:
     """Return the notes that the session's agent gets, in a stable order: those of the owner before the workspace's.
 
     Notes of a person are for sessions that no one else can read: what the agent says, and the page that shows what it
-    gets, would tell others.
+    gets, would tell others. Those of the workspace are for sessions of its members.
     """
     if not uses_notes(session):
         return []
-    is_shared = Exists(Share.objects.filter(session=session.pk))
-    whose = Q(workspace=session.workspace_id, accepted=True) | Q(~is_shared, user=session.owner_id)
+    whose = Q(workspace__in=team_of(session), accepted=True)
+    if not session.workspace_role:
+        whose |= Q(~Exists(Share.objects.filter(session=session.pk)), user=session.owner_id)
     found = MemoryNote.objects.filter(whose, removed_at__isnull=True).order_by("pk")
     return sorted(found, key=lambda note: note.user_id is None)
 

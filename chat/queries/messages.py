@@ -9,9 +9,12 @@ from datetime import datetime
 
 from django.db.models import F, Q, QuerySet
 
-from chat.models import ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
+from agents.elicitation import CANCELLED
+from agents.messages import Json
+from chat.models import ASKING, ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
 from chat.queries import cast, presets, reasoning
 from chat.queries.attachments import fetch_attachments
+from chat.runs.elicitations import records_of
 from chat.snapshots import MessageSnapshot, SessionSnapshot, activity, agent_status
 
 # Messages on a page unless a caller asks for another number, and at most; before and after a message that is shown.
@@ -128,12 +131,25 @@ def _filling(rows: Sequence[ChatMessage], room: int) -> int:
     return len(rows)
 
 
+def answer_to(message_id: str, number: int) -> Json | None:
+    """Return what people have answered to a running call, by the question's number from 1; None if they have not.
+
+    A question that was skipped is cancelled.
+    """
+    asked = ChatMessage.objects.filter(pk=message_id).values_list("asked", flat=True).first()
+    records = records_of(asked)
+    record = records[number - 1] if len(records) >= number else {}
+    return record.get("answer") or (CANCELLED if record.get("withdrawn") else None)
+
+
 def session_snapshot(session: Session) -> SessionSnapshot:
     """Read a session's present state, its agent's status included (RUN-03)."""
     run = SessionRun.objects.get(pk=session.pk)
-    running = ChatMessage.objects.filter(session=session, status=MessageStatus.RUNNING)
-    tools = list(running.order_by("sequence").values_list("tool_name", flat=True)) if run.state != "idle" else []
-    status = agent_status(run, [name or "unknown" for name in tools])
+    delegated = Q(status=MessageStatus.WAITING, subsession__isnull=False)
+    running = ChatMessage.objects.filter(Q(status=MessageStatus.RUNNING) | ASKING | delegated, session=session)
+    rows = list(running.order_by("sequence").only("tool_name", "status", "asked")) if run.state != "idle" else []
+    is_asking = any(row.is_asking for row in rows)
+    status = agent_status(run, [row.tool_name or "unknown" for row in rows], is_asking=is_asking)
     agents = tuple(member.to_json() for member in cast.members(session))
     return SessionSnapshot.from_row(
         session, *status, presets.shown_title(session), reasoning.applied(session), agents, activity(run)

@@ -33,12 +33,6 @@ class RecordedRequest:
     system_prompt: str
 
 
-def last_revision(session_id: str) -> int | None:
-    """The session's revision at its last request that is on record; None when there is none."""
-    made = ModelRequest.objects.filter(session=session_id).order_by("-created_at", "-pk")
-    return made.values_list("revision", flat=True).first()
-
-
 def requests_of(session: Session, before: str | None, limit: int) -> list[ModelRequest]:
     """Read a session's requests, the newest first; `before` names the one after which to go on."""
     made = ModelRequest.objects.filter(session=session).order_by("-created_at", "-pk")

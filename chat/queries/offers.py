@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.registry import AgentPreset, ModelChoice
-from chat.access import may_begin_sessions, sessions_of
+from chat.access import may_begin_sessions, memberships_of, sessions_of
 from chat.agents_setup import registry
 from chat.models import User
 from chat.queries import presets
@@ -18,6 +18,14 @@ def models_for(user: User) -> list[ModelChoice]:
     return [choice for choice in known if (choice.provider, choice.model) in used]
 
 
-def agents_for(user: User) -> list[AgentPreset]:
-    """Return the agents with which a user may start a session, the default one first; guests start none."""
-    return presets.presets() if may_begin_sessions(user) else []
+def agents_for(user: User, workspace_id: int | None = None) -> list[AgentPreset]:
+    """Return the agents with which a user may start a session, the default one first; guests start none.
+
+    Those of members are those of the workspace, by default of the user's current one.
+    """
+    mine = list(memberships_of(user).order_by("pk").values_list("workspace_id", flat=True))
+    if not mine and not may_begin_sessions(user):
+        return []
+    if workspace_id is None:
+        workspace_id = user.workspace_id if user.workspace_id in mine else next(iter(mine), None)
+    return presets.presets(user, workspace_id)

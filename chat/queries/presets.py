@@ -1,53 +1,76 @@
-"""The one place that says which agents there are: those that staff keep, before those of the configuration file."""
+"""The one place that says which agents there are: those of staff before those of the configuration file, then those
+that members of a workspace have made.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from agents.approval import Rules, valid_rules
+from agents.approval import Rules, stored_guards, valid_guards, valid_rules
 from agents.config import LEAST_SHARE, MOST_SHARE
+from agents.delegates import EVERY, PREFIX, is_delegate
 from agents.mcp.config import SEPARATOR, server_of
 from agents.messages import Json
 from agents.reasoning import Reasoning
 from agents.registry import AgentPreset, Prompt, opening
 from agents.toolbox.address_policy import host_pattern
+from chat.access import agents_in
 from chat.agents_setup import registry
 from chat.commands import MOST_ROUNDS
 from chat.errors import Invalid
-from chat.models import APPROVED, IMPORTED, SENDING, Session
+from chat.models import APPROVED, IMPORTED, SENDING, Session, User
 from chat.models import AgentPreset as PresetRow
 from chat.queries import mcp_servers, reasoning
 
 MOST_HOSTS = 100
+LONGEST_FILE_NAME = 255
 # The rules for approval that an agent brings with it.
 RULES = ("allow", "ask", "deny")
+# The files of the workspace that a session's agent uses (`chat/queries/knowledge.py`).
+KNOWLEDGE = "knowledge"
+# A digest of those that its preset brought: another preset brings its own unless people have chosen others.
+KNOWLEDGE_DIGEST = "knowledge_digest"
 
 
-def presets() -> list[AgentPreset]:
+def presets(user: User | None = None, workspace_id: int | None = None) -> list[AgentPreset]:
     """All that a new session may begin with, the default one first, then in order; never empty. One query.
 
-    Those of the configuration file have place 0, in their order; rows have their `position`.
+    Those of the configuration file have place 0, in their order; rows have their `position`. With a user and a
+    workspace, the agents of its members that the user may use come last, by title.
     """
-    return _offered({row.name: row for row in PresetRow.objects.all()})
+    visible = Q(workspace=None)
+    if user is not None and workspace_id is not None:
+        visible |= Q(pk__in=agents_in(user, workspace_id).filter(archived_at=None).values("pk"))
+    rows = list(PresetRow.objects.filter(visible))
+    made = sorted((row for row in rows if row.workspace_id), key=lambda row: (row.title.casefold(), row.name))
+    return _offered({row.name: row for row in rows if not row.workspace_id}) + list(map(of_row, made))
 
 
 def preset(name: str = "") -> AgentPreset:
-    """The preset of that name, offered or not; the default one for a name that is not known (any more). One query."""
-    rows = {row.name: row for row in PresetRow.objects.all()}
+    """The preset of that name, offered or not; the default one for a name that is not known (any more). One query.
+
+    Agents of members are not found by their name alone: it may come from a file that someone imports.
+    """
+    rows = {row.name: row for row in PresetRow.objects.filter(workspace=None)}
     if name in rows:
-        return _from_row(rows[name])
+        return of_row(rows[name])
     from_file = registry().preset(name)
     return from_file if from_file.name == name else _offered(rows)[0]
 
 
-def offered(name: str) -> AgentPreset | None:
-    """The preset of that name, the default one for "", if a new session may begin with it. One query."""
-    known = presets()
+def offered(name: str, user: User | None = None, workspace_id: int | None = None) -> AgentPreset | None:
+    """The preset of that name, the default one for "", if a new session may begin with it. One query.
+
+    Of the agents of members those that the user may use in the workspace.
+    """
+    known = presets(user, workspace_id)
     return next((each for each in known if each.name == name), None) if name else known[0]
 
 
@@ -82,6 +105,7 @@ def own(session: Session, agent: str = "") -> AgentPreset:
                 model=str(entry.get("model", "")),
                 system_prompt=str(entry.get("system_prompt", "")),
                 tools=() if session.mode == Session.Mode.CHAT else copied.tools,
+                knowledge=tuple(dict.fromkeys((*copied.knowledge, *(_texts(config.get(KNOWLEDGE)) or ())))),
                 is_imported=bool(config.get(IMPORTED)),
                 rules=_with_approvals(copied.rules, entry.get(APPROVED)),
             )
@@ -122,7 +146,7 @@ def configured(session: Session, *, tools: Sequence[str] | None = None, max_roun
     """
     own_copy = kept(session)
     allowed, most = limits()
-    allowed |= set(own_copy.tools) | mcp_servers.patterns_in(session.workspace_id)
+    allowed |= set(own_copy.tools) | mcp_servers.patterns_for(session)
     if unknown := [name for name in tools or () if name not in allowed]:
         words = _("Unknown tool “%(tool)s”. Choose from: %(known)s.")
         raise Invalid(words % {"tool": unknown[0], "known": ", ".join(sorted(allowed))})
@@ -148,9 +172,11 @@ def copy_of(chosen: AgentPreset) -> Json:
         "prompts": stored_prompts(chosen.prompts),
         "prompt_digest": _digest(chosen.system_prompt),
         "allowed_hosts": list(chosen.allowed_hosts),
-        "approval": {name: list(getattr(chosen.rules, name)) for name in RULES},
+        "approval": stored_rules(chosen.rules),
         "compact_at": chosen.compact_at,
         "memory": chosen.memory,
+        KNOWLEDGE: list(chosen.knowledge),
+        KNOWLEDGE_DIGEST: _digest_of(chosen.knowledge),
         **chosen.reasoning.to_config(),
     }
 
@@ -161,6 +187,12 @@ def compact_at(session: Session) -> int:
     return share if type(share) is int and LEAST_SHARE <= share <= MOST_SHARE else 0
 
 
+def has_own_knowledge(session: Session) -> bool:
+    """Whether people have chosen other files for the session than its preset brought."""
+    digest = session.config_values.get(KNOWLEDGE_DIGEST) or _digest_of(preset(session.agent).knowledge)
+    return bool(_digest_of(kept(session).knowledge) != digest)
+
+
 def has_own_prompt(session: Session) -> bool:
     """Whether people have given the session another system prompt than its preset brought."""
     digest = session.config_values.get("prompt_digest") or _digest(preset(session.agent).system_prompt)
@@ -169,7 +201,7 @@ def has_own_prompt(session: Session) -> bool:
 
 def shown_title(session: Session) -> str:
     """The name of the session's agent for people; "" where there is no other one to tell it from. One query."""
-    rows = dict(PresetRow.objects.values_list("name", "is_offered"))
+    rows = dict(PresetRow.objects.filter(workspace=None).values_list("name", "is_offered"))
     names = {each.name for each in registry().presets() if rows.get(each.name, True)}
     names |= {name for name, is_offered in rows.items() if is_offered}
     return own(session).title if len(names | {session.agent}) > 1 else ""
@@ -184,15 +216,19 @@ def check_model(model: str) -> None:
 
 
 def tool_names() -> list[str]:
-    """All that the tools of a preset may name: those here, and the MCP servers of any workspace. One query."""
-    return list(dict.fromkeys((*registry().tool_names(), *mcp_servers.all_patterns())))
+    """All that the tools of a preset may name: those here, MCP servers of any workspace, other agents. Two queries."""
+    agents = [f"{PREFIX}{each.name}" for each in presets()]
+    several = [EVERY, *agents] if len(agents) > 1 else []
+    return list(dict.fromkeys((*registry().tool_names(), *mcp_servers.all_patterns(), *several)))
 
 
 def check_tools(names: Iterable[str]) -> None:
     """Check the names of a preset's tools. Raises Invalid."""
     known = tool_names()
     servers = {name.partition(SEPARATOR)[0] for name in known if SEPARATOR in name}
-    unknown = [name for name in names if not (registry().may_be_tool(name) or server_of(name, servers))]
+    unknown = [
+        name for name in names if not (registry().may_be_tool(name) or server_of(name, servers) or is_delegate(name))
+    ]
     if unknown:
         words = _("Unknown tool “%(tool)s”. Choose from: %(known)s.")
         raise Invalid(words % {"tool": unknown[0], "known": ", ".join(known)})
@@ -221,19 +257,27 @@ def checked_hosts(names: Iterable[str]) -> list[str]:
     return hosts
 
 
+def checked_knowledge(names: Iterable[str]) -> list[str]:
+    """Return the names and patterns of files that a preset uses, each once. Raises Invalid for too many."""
+    entries = list(dict.fromkeys(names))
+    if len(entries) > MOST_HOSTS or any(len(each) > LONGEST_FILE_NAME for each in entries):
+        raise Invalid(_("You can list up to %(count)s files.") % {"count": MOST_HOSTS})
+    return entries
+
+
 def _offered(rows: dict[str, PresetRow]) -> list[AgentPreset]:
     known = {each.name: each for each in registry().presets()}
     places = {name: (0, place) for place, name in enumerate(known)}
     last = (0, len(known))
     places |= {row.name: (row.position, places.get(row.name, last)[1]) for row in rows.values()}
-    known |= {row.name: _from_row(row) for row in rows.values()}
+    known |= {row.name: of_row(row) for row in rows.values()}
     default = registry().default_agent
     names = sorted(known, key=lambda name: (name != default, *places[name], name))
     # There must be an agent, even if all are hidden.
     return [known[name] for name in names if name not in rows or rows[name].is_offered] or [known[default]]
 
 
-def _from_row(row: PresetRow) -> AgentPreset:
+def of_row(row: PresetRow) -> AgentPreset:
     choice = registry().choice(row.model)
     return AgentPreset(
         name=row.name,
@@ -246,6 +290,9 @@ def _from_row(row: PresetRow) -> AgentPreset:
         prompts=prompts_of(row.prompts),
         reasoning=Reasoning(row.reasoning_effort, row.thinking_budget),
         allowed_hosts=_texts(row.allowed_hosts) or (),
+        knowledge=_texts(row.knowledge) or (),
+        rules=rules_of(row.approval),
+        icon=row.icon,
     )
 
 
@@ -259,14 +306,34 @@ def _copied(name: str, config: Json) -> AgentPreset | None:
     hosts = _texts(config.get("allowed_hosts", []))
     if hosts is None:
         return None
-    rules = _rules(config.get("approval"))
+    rules = rules_of(config.get("approval"))
     prompts = prompts_of(config.get("prompts"))
-    return AgentPreset(name, shown, "", "", "", tools, rounds, prompts, Reasoning.of(config), hosts, rules)
+    return AgentPreset(
+        name,
+        shown,
+        "",
+        "",
+        "",
+        tools,
+        rounds,
+        prompts,
+        Reasoning.of(config),
+        hosts,
+        rules,
+        knowledge=_texts(config.get(KNOWLEDGE)) or (),
+    )
 
 
-def _rules(value: object) -> Rules:
+def stored_rules(rules: Rules) -> Json:
+    """Return an agent's own rules as JSON for a row or a session's copy of its agent."""
+    return {**{name: list(getattr(rules, name)) for name in RULES}, "guarded": stored_guards(rules.guarded)}
+
+
+def rules_of(value: object) -> Rules:
+    """Read what `stored_rules` returns, without what is not valid because it was set by hand."""
     found = value if isinstance(value, dict) else {}
-    return Rules(**{name: valid_rules(found.get(name)) for name in RULES})
+    plain = {name: valid_rules(found.get(name)) for name in RULES}
+    return Rules(**plain, guarded=valid_guards(found.get("guarded")))
 
 
 def stored_prompts(prompts: Iterable[str]) -> list[Any]:
@@ -287,6 +354,10 @@ def _texts(value: object) -> tuple[str, ...] | None:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         return None
     return tuple(value)
+
+
+def _digest_of(entries: Sequence[str]) -> str:
+    return _digest(json.dumps(list(entries)))
 
 
 def _digest(text: str) -> str:

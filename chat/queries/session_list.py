@@ -15,7 +15,6 @@ from django.db.models import (
     OuterRef,
     Q,
     QuerySet,
-    Subquery,
     Value,
     When,
 )
@@ -23,8 +22,8 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.access import deleted_sessions_of, sessions_of
-from chat.models import ChatMessage, MessageStatus, MessageType, RunState, Session, SessionRole, Share, User
+from chat.access import deleted_sessions_of, listed_sessions_of, open_to
+from chat.models import ASKING, ChatMessage, MessageStatus, MessageType, RunState, Session, SessionRole, Share, User
 from chat.queries.search import sessions_with
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     class Seen(TypedDict):
         pinned_at: datetime | None
         unread: bool
+        mentioned: bool
         waiting: bool
 
     Row = WithAnnotations[Session, Seen]
@@ -43,10 +43,10 @@ MOST = 2000
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A session as its row in the list shows it.
+    """A session as its row in the list shows it. `caller`: the title of the session that its agent works for.
 
-    `owner` is set if another user owns it. `working`: an agent works in it; `waiting`: it waits for an answer that the
-    user may give.
+    `owner` is set if another user owns it. `mentioned`: a message that the user has not read mentions them. `working`:
+    an agent works in it; `waiting`: it waits for an answer that the user may give.
     """
 
     id: str
@@ -60,6 +60,8 @@ class Listed:
     working: bool
     waiting: bool
     updated_at: datetime
+    caller: str | None = None
+    mentioned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +140,8 @@ def listed_before(
     One query; one more on SQLite where words are searched.
     """
     rows = _with_status(user, _filtered(user, only)).order_by("-updated_at", "pk")
-    share = Share.objects.filter(session=OuterRef("pk"), user=user).values("role")
-    rows = rows.annotate(role=Case(When(owner=user, then=Value(SessionRole.OWNER.value)), default=Subquery(share[:1])))
+    is_owner, is_editor = When(owner=user, then=Value("owner")), When(_may_edit(user), then=Value("editor"))
+    rows = rows.annotate(role=Case(is_owner, is_editor, default=Value("viewer")))
     if place is not None:
         updated_at, pk = place
         rows = rows.filter(Q(updated_at__lt=updated_at) | Q(updated_at=updated_at, pk__gt=pk))
@@ -153,7 +155,7 @@ def _filtered(user: User, only: ListFilter) -> QuerySet[Session]:
         sessions = deleted_sessions_of(user)
     else:
         status = Session.Status.ARCHIVED if only.archived else Session.Status.ACTIVE
-        sessions = sessions_of(user).filter(status=status)
+        sessions = listed_sessions_of(user).filter(status=status)
     sessions = sessions.filter(only.within or Q())
     if only.agent is not None:
         sessions = sessions.filter(agent=only.agent)
@@ -199,23 +201,37 @@ def _age(age: timedelta) -> tuple[str, str]:
 
 def _rows(user: User, archived: bool, within: Q | None = None) -> QuerySet[Row]:
     status = Session.Status.ARCHIVED if archived else Session.Status.ACTIVE
-    return _with_status(user, sessions_of(user).filter(within or Q(), status=status))
+    # An agent's work for another session is reached from that one, and listed while it goes on or waits for people.
+    shown = Q(caller_session=None) | ~Q(run__state=RunState.IDLE)
+    return _with_status(user, listed_sessions_of(user).filter(within or Q(), shown, status=status))
 
 
 def _with_status(user: User, sessions: QuerySet[Session]) -> QuerySet[Row]:
     """Add what the list shows of each session for one user: pinned, unread, working, waiting; those that wait first."""
-    sessions = sessions.select_related("owner", "run", "workspace")
+    sessions = sessions.select_related("owner", "run", "workspace", "caller_session")
     mine = FilteredRelation("participations", condition=Q(participations__user=user))
     sessions = sessions.alias(mine=mine, read=Coalesce("mine__read_revision", 0))
-    sessions = sessions.annotate(pinned_at=F("mine__pinned_at"), unread=Exists(_unseen(user)), waiting=_waiting(user))
+    is_mentioned = When(mine__mentioned_revision__gt=F("read"), then=Value(True))
+    mentioned = Case(is_mentioned, default=Value(False), output_field=BooleanField())
+    sessions = sessions.annotate(
+        pinned_at=F("mine__pinned_at"), unread=Exists(_unseen(user)), mentioned=mentioned, waiting=_waiting(user)
+    )
     return sessions.order_by("-waiting", F("pinned_at").desc(nulls_last=True), "-updated_at", "pk")
 
 
 def _waiting(user: User) -> Case:
     """Whether a session waits for an answer that the user may give."""
-    shared = Share.objects.filter(session=OuterRef("pk"), user=user, role=SessionRole.EDITOR)
-    mine = When(Q(owner=user) | Exists(shared), run__state=RunState.WAITING, then=Value(True))
+    asking = ChatMessage.objects.filter(ASKING, session=OuterRef("pk"), turn_id=OuterRef("run__turn_id"))
+    is_paused = Q(run__state=RunState.WAITING, run__delegating=False)
+    waits = is_paused | (Q(run__state=RunState.RUNNING) & Exists(asking))
+    mine = When((Q(owner=user) | _may_edit(user)) & waits, then=Value(True))
     return Case(mine, default=Value(False), output_field=BooleanField())
+
+
+def _may_edit(user: User) -> Q:
+    """Return whether a user is an editor of a session that they may see, by a share or as a member of the workspace."""
+    shared = Share.objects.filter(session=OuterRef("pk"), user=user, role=SessionRole.EDITOR)
+    return Q(Exists(shared)) | Q(open_to(user), workspace_role=SessionRole.EDITOR)
 
 
 def _unseen(user: User) -> QuerySet[ChatMessage]:
@@ -233,15 +249,22 @@ def _listed(session: Row, user: User) -> Listed:
         archived=session.status == Session.Status.ARCHIVED,
         pinned=session.pinned_at is not None,
         unread=session.unread,
-        working=session.run.state not in (RunState.IDLE, RunState.WAITING),
+        mentioned=session.mentioned,
+        working=not session.waiting
+        and (session.run.delegating or session.run.state not in (RunState.IDLE, RunState.WAITING)),
         waiting=session.waiting,
         updated_at=session.updated_at,
+        caller=session.caller_session.title if session.caller_session else None,
     )
 
 
 def said_by_others(user: User | OuterRef) -> Q:
     """Which messages can be unread: what others, the agent above all, have said to the end or are waiting for."""
-    others = Q(user=None) | ~Q(user=user)
+    return is_said() & (Q(user=None) | ~Q(user=user))
+
+
+def is_said() -> Q:
+    """Which messages are said to the end, or wait for an answer."""
     unfinished = Q(status__in=(MessageStatus.QUEUED, MessageStatus.STREAMING))
     said = Q(type__in=(MessageType.TEXT, MessageType.ERROR)) & ~unfinished
-    return Q(removed_at=None) & others & (said | Q(status=MessageStatus.WAITING))
+    return Q(removed_at=None) & (said | Q(status=MessageStatus.WAITING, subsession__isnull=True))

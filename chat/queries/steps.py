@@ -11,7 +11,7 @@ from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, Se
 from chat.projections.context import Around, call_ids, labels, named, speaker
 from chat.projections.segments import TurnSegments, segments
 from chat.projections.step_changes import BY_AGENTS, BY_PEOPLE, affected, gone
-from chat.projections.steps import AT_WORK, Sourced, Step, growing, steps
+from chat.projections.steps import AT_WORK, Sourced, Step, WrittenCall, growing, steps, written_calls
 from chat.queries.attachments import fetch_attachments
 from chat.queries.messages import whole
 
@@ -48,6 +48,7 @@ class StepChanges:
     steps: list[Step] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     growing: dict[str, tuple[str, str]] = field(default_factory=dict)
+    written: list[WrittenCall] = field(default_factory=list)
 
 
 def page_of_steps(session: Session, after: int = 0, limit: int = MOST_STEPS) -> StepPage:
@@ -84,13 +85,15 @@ def steps_since(session_id: str, since: int) -> StepChanges | None:
     if session is None:
         return None
     if not since:
-        return _changes(session, steps(_rows(session_id)))
+        rows = _rows(session_id)
+        return _changes(session, steps(rows), rows)
     changed = _changed(session_id, since)
     return _since(session, since, changed) if changed else StepChanges(session.revision)
 
 
-def _changes(session: Session, found: list[Sourced], ended: Iterable[str] = ()) -> StepChanges:
-    return StepChanges(session.revision, [each.step for each in found], list(ended), growing(found))
+def _changes(session: Session, found: list[Sourced], rows: list[ChatMessage], ended: Iterable[str] = ()) -> StepChanges:
+    shown = [each.step for each in found]
+    return StepChanges(session.revision, shown, list(ended), growing(found), list(written_calls(rows)))
 
 
 def _changed(session_id: str, since: int) -> list[ChatMessage]:
@@ -109,7 +112,7 @@ def _since(session: Session, since: int, changed: list[ChatMessage]) -> StepChan
     found = steps(rows, _around(session.pk, start))
     by_people = _people_changed(session.pk, since)
     sent = found if renamed else affected(found, rows, changed, BY_PEOPLE if by_people else BY_AGENTS)
-    return _changes(session, sent, gone(found, rows, changed) if by_people else ())
+    return _changes(session, sent, rows, gone(found, rows, changed) if by_people else ())
 
 
 def _names_may_change(session_id: str, since: int, changed: list[ChatMessage]) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chat.access import session_for
-from chat.models import ChatMessage, MessageStatus, MessageType, RunState, SessionRun, User
+from chat.models import ASKING, ChatMessage, MessageStatus, MessageType, RunState, SessionRun, User
 from chat.queries import messages
 from chat.queries.messages import Page
 
@@ -62,14 +62,23 @@ def outcome_of(user: User, session_id: str, message_id: str) -> TurnOutcome:
     run = SessionRun.objects.get(pk=session_id)
     ends = ChatMessage.objects.in_conversation(session_id).filter(turn_id=row.turn_id, type=MessageType.TURN_DONE)
     status = ends.order_by("-sequence").values_list("status", flat=True).first()
-    return TurnOutcome(_outcome(run, row.turn_id, status), row.turn_id, row.sequence)
+    outcome = _outcome(run, row.turn_id, status)
+    if outcome is Outcome.RUNNING and run.state == RunState.RUNNING and _is_asking(run):
+        outcome = Outcome.WAITING
+    return TurnOutcome(outcome, row.turn_id, row.sequence)
 
 
 def _outcome(run: SessionRun, turn_id: str, status: str | None) -> Outcome:
     if run.turn_id == turn_id:
-        return Outcome.WAITING if run.state == RunState.WAITING else Outcome.RUNNING
+        is_asking = run.state == RunState.WAITING and not run.delegating
+        return Outcome.WAITING if is_asking else Outcome.RUNNING
     # The marker of the end may have been removed: the turn is over all the same.
     return OF_MARKER.get(MessageStatus(status), Outcome.COMPLETED) if status else Outcome.COMPLETED
+
+
+def _is_asking(run: SessionRun) -> bool:
+    """Whether a running call of the turn waits for people."""
+    return ChatMessage.objects.filter(ASKING, session=run.pk, turn_id=run.turn_id).exists()
 
 
 def messages_of_turn(user: User, session_id: str, turn_id: str, chars: int) -> Page:

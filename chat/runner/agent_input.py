@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,19 +13,30 @@ from agents.mcp.config import AddedServer
 from agents.messages import Message
 from agents.registry import AgentPreset
 from chat.agents_setup import registry, sandbox
-from chat.models import ApprovalRule, ChatMessage, MemoryNote, Session
+from chat.languages import speaking
+from chat.models import ChatMessage, MemoryNote, Session
 from chat.projections.context import context, system_prompt
 from chat.projections.requests import named
 from chat.projections.views import introduced, seen_by
-from chat.queries import cast, presets
+from chat.queries import cast, presets, workspace_rules
 from chat.queries.cast import agent_at_work
 from chat.queries.context_rows import context_rows, is_another_context
+from chat.queries.knowledge import with_knowledge
 from chat.queries.mcp_servers import with_servers
 from chat.queries.memory import notes_in, with_notes
-from chat.queries.model_requests import last_revision
+from chat.queries.request_facts import RequestFacts, request_facts
+from chat.queries.subsessions import with_delegates
+from chat.runner.attachment_copies import with_copies
+from chat.runner.context_cache import contexts
 from chat.runner.file_parts import load_file_parts
 from chat.runs.changes import RecordRequest
+from chat.runs.local_runner import BegunTurn
 from chat.services.runs import dialects
+
+logger = logging.getLogger(__name__)
+
+# A context of so many messages is read and put together in a few milliseconds.
+SHORT_CONTEXT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +54,24 @@ class AgentInput:
 def build_agent_input(session_id: str) -> AgentInput:
     """Read the session and its rows. Raises agents.errors.AgentError if its model is not configured."""
     session = Session.objects.get(pk=session_id)
-    rows = context_rows(session)
+    return _build(session, request_facts(session))
+
+
+def _build(session: Session, facts: RequestFacts) -> AgentInput:
+    is_plain = not facts.has_files and not facts.has_summaries
+    rows = contexts.rows(session, facts) if is_plain else context_rows(session)
     name = agent_at_work(session)
     seen = view_of(session, rows, name)
-    preset = with_servers(presets.own(session, name), session)
-    agent = _with_approvals(_built(preset, session, seen, name, notes_in(session)), session, name)
+    preset = presets.own(session, name)
+    if facts.has_servers:
+        preset = with_servers(preset, session)
+    agent = _built(preset, session, seen, name, notes_in(session) if facts.has_notes else ())
+    if facts.has_rules:
+        agent = _with_approvals(agent, session, name)
+    agent = with_copies(agent, rows)
     history = context(seen, load_file_parts(seen, agent.takes))
-    known = last_revision(session.pk)
-    names = named(rows, None if is_another_context(session, known) else known)
+    known = facts.last_request
+    names = named(rows, None if is_another_context(session, known, facts.has_summaries) else known)
     request = RecordRequest(
         revision=session.revision,
         agent=agent.name,
@@ -60,6 +82,23 @@ def build_agent_input(session_id: str) -> AgentInput:
         rows=names.rows,
     )
     return AgentInput(agent, history, request, preset.tools, preset.servers)
+
+
+def first_input(turn: BegunTurn) -> AgentInput | None:
+    """Build the input of a turn that has just begun; None if that may take long, or fails.
+
+    For the thread that has begun the turn, which others wait for: the runner's threads build long inputs. They try one
+    that has failed again, and the turn ends with what they meet.
+    """
+    if turn.last_sequence > SHORT_CONTEXT:
+        return None
+    try:
+        facts = request_facts(turn.session)
+        # The thread may speak a user's language. No request to a model depends on that.
+        return None if facts.has_files else speaking(settings.LANGUAGE_CODE, _build, turn.session, facts)
+    except Exception as error:
+        logger.debug("The first input of session %s is built again: %r", turn.session.pk, error)
+        return None
 
 
 def view_of(session: Session, rows: Sequence[ChatMessage], agent: str = "") -> Sequence[ChatMessage]:
@@ -104,16 +143,14 @@ def _built(
         asks_before_sending=not settings.SEND_WITHOUT_APPROVAL,
     )
     dialects.recall(agent.provider)
-    return agent
+    return with_delegates(with_knowledge(agent, session, preset.knowledge), session, preset)
 
 
 def _with_approvals(agent: Agent, session: Session, name: str) -> Agent:
-    """Add the rules of the session's workspace, which only matter to an agent that would ask people."""
-    if not (agent.rules.ask or any(tool.approval or tool.sends_out != "never" for tool in agent.tools)):
+    """Add the rules of the session's workspace, which only matter to an agent with tools."""
+    if not agent.tools:
         return agent
-    rules = ApprovalRule.objects.filter(workspace=session.workspace_id, agent=name)
-    approved = (*agent.rules.approved, *rules.values_list("rule", flat=True))
-    return replace(agent, rules=replace(agent.rules, approved=approved))
+    return replace(agent, rules=workspace_rules.added(agent.rules, session, name))
 
 
 def has_queued(session_id: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from enum import Enum
 
@@ -14,19 +14,24 @@ from django.conf import settings
 from django.utils import timezone
 
 from agents.errors import AgentError, ModelNotFound
-from agents.events import ResponseStarted, ToolStarted, TurnFailed, TurnFinished
+from agents.events import AgentEvent, ResponseStarted, ToolStarted, TurnFailed, TurnFinished
 from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.loop import Agent, run
-from agents.messages import Message
-from chat import ids
+from agents.messages import Json, Message
+from chat import ids, metrics
 from chat.agents_setup import registry
 from chat.bus.events import TextAppended
 from chat.db import Threads
+from chat.errors import FilesUnavailable
+from chat.log_context import add_log_ids
+from chat.queries.messages import answer_to
 from chat.runner.agent_input import AgentInput, build_agent_input, has_queued
 from chat.runner.compactor import read_input, summarise
 from chat.runner.delta_publisher import DeltaPublisher, OutgoingText
-from chat.runner.resume import TurnSnapshot, open_claim, open_turn
+from chat.runner.figures import COUNTED, count
+from chat.runner.resume import TurnSnapshot, begun_turn, open_claim, open_turn
+from chat.runner.tracing import TurnTrace, begin_turn
 from chat.runner.writer import Fenced, Rewound, Writer
 from chat.runs.changes import (
     AppendText,
@@ -40,13 +45,19 @@ from chat.runs.changes import (
     UpdateMessage,
 )
 from chat.runs.lease import Claim
-from chat.runs.reducer import reduce
+from chat.runs.local_runner import BegunTurn
+from chat.runs.reducer import find_tool, reduce
 from chat.runs.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
+from chat.services.runs.delegation import report
 from chat.services.runs.recording import Job, Recorded
 
 logger = logging.getLogger(__name__)
 
+# Seconds after which a call that has asked people looks for an answer again, in case a wakeup was lost.
+ANSWER_POLL = 2.0
+
 BROKEN = _("Something went wrong. The error was logged. Retry, and contact your administrator if it happens again.")
+NO_FILES = _("The files of this conversation are not available right now. Retry in a moment.")
 EXHAUSTED = _(
     "The server stopped several times during this answer, so Parley didn’t try again. "
     "Retry, and contact your administrator if it happens again."
@@ -79,8 +90,13 @@ class Bridge:
         delta_publisher: DeltaPublisher,
         threads: Threads,
         input_reads: asyncio.Semaphore,
+        begun: BegunTurn | None = None,
+        agent_input: AgentInput | None = None,
     ) -> None:
         self.claim = claim
+        # The turn that was begun with this claim, and the input of its first response, which are not read again.
+        self._begun = begun
+        self._first_input = agent_input
         self._writer = writer
         self._delta_publisher = delta_publisher
         self._threads = threads
@@ -88,7 +104,8 @@ class Bridge:
         # The number of the last job that was submitted.
         self._written = 0
         self._state = TurnState(turn_id="", began=0.0, closed=True)
-        self._stream: OutgoingText | None = None
+        # What is being published, by message: a text, or calls that the model writes at once.
+        self._streams: dict[str, OutgoingText] = {}
         # The record of the next response's request, and of the current one's until the response has a row.
         self._next_request: RecordRequest | None = None
         self._request: RecordRequest | None = None
@@ -97,11 +114,16 @@ class Bridge:
         self._agent_task: asyncio.Task[None] | None = None
         self._stop_turn = ""
         self._is_handing_over = False
+        # Set, and replaced, when people may have answered a running call.
+        self._answers = asyncio.Event()
+        # The spans of the turn, if traces are wanted.
+        self._trace: TurnTrace | None = None
 
     async def run(self) -> RunEnd:
         """Run turns until the session is released, handed over, or claimed by another worker."""
+        add_log_ids(session=self.claim.session_id)
         try:
-            turn = await self._threads.run_with_retry(open_claim, self.claim, time.monotonic())
+            turn = await self._first_turn()
             while turn is not None:
                 turn = await self._load_turn() if await self._run_turn(turn) else None
         except HandedOver:
@@ -109,13 +131,25 @@ class Bridge:
         except Fenced:
             logger.warning("Session %s has been taken over by another worker", self.claim.session_id)
         finally:
-            if self._stream is not None:  # another worker may publish now
-                self._delta_publisher.drop(self._stream)
+            self._drop_streams()  # another worker may publish now
+            if self._trace is not None:
+                self._trace.end("left")
         return RunEnd.DONE
+
+    @property
+    def turn_id(self) -> str:
+        """The id of the present or last turn."""
+        return self._state.turn_id
 
     def hand_over(self) -> None:
         """End before the next request to the model, so that another worker continues the turn there."""
         self._is_handing_over = True
+        self.look_for_answers()
+
+    def look_for_answers(self) -> None:
+        """Let calls that have asked people look whether they have an answer, or can wait no longer."""
+        self._answers.set()
+        self._answers = asyncio.Event()
 
     def stop(self, turn_id: str) -> None:
         """Stop a turn and commit its partial output (RUN-08). No effect if it is over; valid before it begins."""
@@ -127,6 +161,8 @@ class Bridge:
         """Run one turn to its end. Return the id of the next turn if that has begun already, else ""."""
         try:
             self._restart(turn)
+            if not turn.cut:
+                metrics.turns_started.inc()
             stopping = turn.cancelling or self._stop_turn == turn.state.turn_id
             if turn.compacting:
                 await self._run_compaction(stopping=stopping, exhausted=turn.exhausted)
@@ -157,12 +193,20 @@ class Bridge:
                 self._apply(TurnFailed(AgentError(BROKEN)))
             return await self._next_turn_id()
 
+    async def _first_turn(self) -> TurnSnapshot | None:
+        if self._begun is not None:
+            return begun_turn(self._begun)
+        return await self._threads.run_with_retry(open_claim, self.claim, time.monotonic())
+
     async def _next_turn_id(self) -> str:
         recorded = await self._wait_until_written()
+        if recorded and recorded.caller:
+            await self._threads.run_with_retry(report, recorded.caller)
         return recorded.next_turn if recorded else ""
 
     async def _load_turn(self) -> TurnSnapshot:
         """Read the open turn. Raises Fenced."""
+        self._first_input = None  # it is of the turn before
         turn = await self._threads.run_with_retry(open_turn, self.claim, time.monotonic())
         if turn is None:
             raise Fenced(self.claim.session_id)
@@ -170,10 +214,16 @@ class Bridge:
 
     def _restart(self, turn: TurnSnapshot) -> None:
         """Start from the rows, without anything from memory."""
-        if self._stream is not None:
-            self._delta_publisher.drop(self._stream)
+        self._drop_streams()
         self._state, self._written = turn.state, turn.written
-        self._stream, self._write_error, self._last_write = None, None, None
+        add_log_ids(turn=turn.state.turn_id)
+        self._trace = begin_turn(self.claim.session_id, turn.state)
+        self._write_error, self._last_write = None, None
+
+    def _drop_streams(self) -> None:
+        for stream in self._streams.values():
+            self._delta_publisher.drop(stream)
+        self._streams.clear()
 
     async def _run_compaction(self, *, stopping: bool, exhausted: bool) -> None:
         """Summarise earlier messages. Nothing is written unless the summary is complete."""
@@ -188,6 +238,8 @@ class Bridge:
         try:
             source = await self._threads.run_with_retry(read_input, self.claim.session_id)
             self._end_compaction(await summarise(source) if source else ReportCompaction("nothing"))
+        except FilesUnavailable:
+            self._end_compaction(_failed(AgentError(NO_FILES)))
         except AgentError as error:
             self._end_compaction(_failed(error))
 
@@ -211,7 +263,7 @@ class Bridge:
     async def _consume_events(self) -> None:
         try:
             agent, history = await self._read_input()
-            async with aclosing(run(agent, history, self._has_pending, refresh=self._read_input)) as events:
+            async with aclosing(self._events(agent, history)) as events:
                 async for event in events:
                     if isinstance(event, TurnFinished | TurnFailed):
                         await self._end(event)
@@ -227,9 +279,30 @@ class Bridge:
             logger.exception("Turn %s of session %s failed", self._state.turn_id, self.claim.session_id)
             await self._end(TurnFailed(AgentError(BROKEN)))
 
+    def _events(self, agent: Agent, history: Sequence[Message]) -> AsyncGenerator[AgentEvent, None]:
+        return run(agent, history, self._has_pending, refresh=self._read_input, wait_for_answer=self._wait_for_answer)
+
+    async def _wait_for_answer(self, call_id: str, number: int) -> Json | None:
+        """Wait until people have answered a running call; None if the session has to go to another process."""
+        while not self._is_handing_over:
+            news = self._answers
+            tool = find_tool(self._state, call_id)
+            answer = await self._threads.run_with_retry(answer_to, tool.id, number) if tool is not None else None
+            if answer is not None:
+                return answer
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ANSWER_POLL):
+                    await news.wait()
+        return None
+
     async def _end(self, event: TurnFinished | TurnFailed | Stopped) -> None:
-        """Close the turn, unless its changes could not be written: `_run_turn` closes it then."""
-        await self._wait_until_written()
+        """Close the turn, unless its changes could not be written: `_run_turn` closes it then.
+
+        The end of a complete answer does not wait for the answer's last rows, so that both are written in one
+        transaction. If the rows cannot be written, the end is not written either, because jobs are numbered.
+        """
+        if not isinstance(event, TurnFinished):
+            await self._wait_until_written()
         self._apply(event)
 
     async def _read_input(self) -> tuple[Agent, Sequence[Message]]:
@@ -249,8 +322,14 @@ class Bridge:
 
     async def _build_input(self) -> AgentInput:
         # Long contexts take seconds. The semaphore leaves threads for claims.
+        if (agent_input := self._first_input) is not None:
+            self._first_input = None
+            return agent_input
         async with self._input_reads:
-            return await self._threads.run_with_retry(build_agent_input, self.claim.session_id)
+            try:
+                return await self._threads.run_with_retry(build_agent_input, self.claim.session_id)
+            except FilesUnavailable as error:
+                raise AgentError(NO_FILES) from error
 
     async def _has_pending(self) -> bool:
         await self._wait_until_written()
@@ -277,12 +356,16 @@ class Bridge:
 
     def _apply(self, event: TurnEvent) -> None:
         """Reduce an event and submit its changes. Never waits."""
+        if isinstance(event, COUNTED):
+            count(event, self._state)
+        if self._trace is not None:
+            self._trace.apply(event, self._state)
         now = Now(timezone.now(), time.monotonic(), ids.message_id, ids.response_id)
         self._state, changes = reduce(self._state, event, now)
         if isinstance(event, ResponseStarted) and self._next_request is not None:
             self._request = replace(self._next_request, response_id=self._state.response_id)
-        stream = self._stream
-        if len(changes) == 1 and isinstance(changes[0], AppendText) and stream is not None:
+        stream = self._streams.get(changes[0].id) if changes and isinstance(changes[0], AppendText) else None
+        if stream is not None and isinstance(changes[0], AppendText):
             text = changes[0].text
             self._writer.append(self.claim, stream.id, stream.length, text)
             stream.parts.append(text)
@@ -293,16 +376,17 @@ class Bridge:
 
     def _submit(self, changes: Sequence[Change]) -> None:
         changes = self._with_request(changes)
-        before = self._take_ended_stream(changes)
+        before = self._take_ended_streams(changes)
         self._written += 1
         self._last_write = self._writer.submit(Job(self.claim, self._written, changes, before))
         self._last_write.add_done_callback(self._keep_first_error)
         for change in changes:
             if isinstance(change, InsertMessage) and change.fields.get("status") == "streaming":
                 length = len(change.fields["text"])
-                reasoning = change.fields["type"] == "reasoning"
-                self._stream = OutgoingText(self.claim.session_id, change.id, reasoning, length, length)
-                self._last_write.add_done_callback(self._stream.announce)
+                kind = change.fields["type"]
+                stream = OutgoingText(self.claim.session_id, change.id, kind, length, length)
+                self._streams[change.id] = stream
+                self._last_write.add_done_callback(stream.announce)
 
     def _with_request(self, changes: Sequence[Change]) -> Sequence[Change]:
         """Add the record of a response's request to its first row. A response without rows leaves no record."""
@@ -315,16 +399,15 @@ class Bridge:
         self._request = None
         return [request, *changes]
 
-    def _take_ended_stream(self, changes: Sequence[Change]) -> list[TextAppended]:
-        """Return the last text of the stream that these changes end. It is published before them."""
-        stream = self._stream
-        if stream is None or not any(
-            isinstance(change, UpdateMessage) and change.compact and change.id == stream.id for change in changes
-        ):
-            return []
-        self._delta_publisher.drop(stream)
-        self._stream = None
-        return stream.take()
+    def _take_ended_streams(self, changes: Sequence[Change]) -> list[TextAppended]:
+        """Return the last text of the streams that these changes end. It is published before them."""
+        last = []
+        for change in changes:
+            if isinstance(change, UpdateMessage) and change.compact and change.id in self._streams:
+                stream = self._streams.pop(change.id)
+                self._delta_publisher.drop(stream)
+                last += stream.take()
+        return last
 
 
 def _failed(error: AgentError) -> ReportCompaction:

@@ -18,6 +18,7 @@ from chat.models import Session
 from chat.projections.compaction import Compaction, pieces, plan
 from chat.projections.context import SUMMARY_LABEL
 from chat.projections.estimate import of_text, of_tools
+from chat.runner.figures import count_tokens
 from chat.runner.request_preview import MEASURED, next_request
 from chat.runs.changes import InsertSummary
 
@@ -113,6 +114,7 @@ async def _ask(agent: Agent, question: str) -> tuple[str, int]:
         async for event in events:
             reply += event.text if isinstance(event, TextDelta) else ""
             if isinstance(event, ResponseDone):
+                count_tokens(agent.provider.name, agent.model, event.usage)
                 tokens = (event.usage.input_tokens or 0) + (event.usage.output_tokens or 0)
     if isinstance(response.error, ProviderError):
         raise response.error

@@ -26,14 +26,15 @@ def _do_nothing() -> None:
 
 @dataclass(eq=False, slots=True)
 class OutgoingText:
-    """The text of one streaming message that is being published. `length` and `sent` count characters.
+    """The text of one streaming message that is being published. `length` and `sent` count characters, `kind` is the
+    type of the message.
 
     Nothing is sent before the message itself has been committed and published (`announced`).
     """
 
     session_id: str
     id: str
-    reasoning: bool
+    kind: str
     length: int
     sent: int
     announced: bool = False
@@ -53,7 +54,7 @@ class OutgoingText:
             return []
         text = "".join(self.parts)
         self.parts.clear()
-        event = TextAppended(self.id, self.sent, text, self.reasoning)
+        event = TextAppended(self.id, self.sent, text, self.kind == "reasoning", self.kind == "tool_group")
         self.sent += len(text)
         return [event]
 

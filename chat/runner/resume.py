@@ -24,7 +24,8 @@ from chat.models import (
 from chat.queries import presets
 from chat.queries.cast import agents_from, known, title_of
 from chat.runs.lease import Claim
-from chat.runs.turn_state import OpenText, OpenTool, ResponseText, TurnState
+from chat.runs.local_runner import BegunTurn
+from chat.runs.turn_state import OpenText, OpenTool, ResponseText, TurnState, WritingCall
 from chat.services.runs.turns import deliver_queued
 from chat.services.transaction import SessionTransaction
 
@@ -73,6 +74,11 @@ def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
     return _snapshot(tx.session, run, mono)
 
 
+def begun_turn(begun: BegunTurn) -> TurnSnapshot:
+    """Return a turn that has just begun as `open_claim` would read it."""
+    return TurnSnapshot(begun.state, cut=False, answered=False, cancelling=False, written=0, exhausted=False)
+
+
 def open_turn(claim: Claim, mono: float) -> TurnSnapshot | None:
     """Read the open turn of a session that was claimed before; None if the claim is lost."""
     claimed = SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch, owner=claim.worker_id)
@@ -82,7 +88,7 @@ def open_turn(claim: Claim, mono: float) -> TurnSnapshot | None:
 
 def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
     rows = list(ChatMessage.objects.in_conversation(session.pk).filter(turn_id=run.turn_id).order_by("sequence"))
-    streaming = [row for row in rows if row.status == MessageStatus.STREAMING]
+    streaming = [row for row in rows if row.status == MessageStatus.STREAMING and row.type != MessageType.TOOL_GROUP]
     open_text = None
     if streaming:
         row = streaming[-1]
@@ -100,11 +106,16 @@ def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
         provider=own.provider,
         open=open_text,
         texts=_texts_of_cut_response(rows, mono),
+        writing=tuple(
+            WritingCall(row.pk, "")
+            for row in rows
+            if row.status == MessageStatus.STREAMING and row.type == MessageType.TOOL_GROUP
+        ),
         tools=_open_tools(rows, mono),
         sources=_sources(rows),
     )
     # Pending calls are not a cut: a retry leaves them, too, and the run executes them.
-    cut = any(row.status in IN_FLIGHT for row in rows)
+    cut = any(row.status in IN_FLIGHT or row.is_asking for row in rows)
     is_done = is_answered(rows) and not state.tools
     return TurnSnapshot(
         state,
@@ -139,13 +150,19 @@ def _open_tools(rows: Sequence[ChatMessage], mono: float) -> tuple[OpenTool, ...
             row.pk,
             row.tool_call_id,
             row.tool_name or "unknown",
-            mono - _seconds_since(row.timestamp) if row.status == MessageStatus.RUNNING else None,
-            waiting=row.status == MessageStatus.WAITING,
-            output=row.result if row.status == MessageStatus.RUNNING else "",
+            mono - _seconds_since(row.timestamp) if _has_run(row) else None,
+            waiting=row.status == MessageStatus.WAITING and not row.is_asking,
+            delegated=row.subsession is not None,
+            asking=row.is_asking,
+            output=row.result if _has_run(row) else "",
         )
         for row in rows
         if row.status in (MessageStatus.RUNNING, MessageStatus.PENDING, MessageStatus.WAITING)
     )
+
+
+def _has_run(row: ChatMessage) -> bool:
+    return row.status == MessageStatus.RUNNING or row.is_asking
 
 
 def is_answered(rows: Sequence[ChatMessage]) -> bool:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
 
 from django.conf import settings
 from django.db import Error
 
+from chat import metrics
 from chat.bus import wakeups
 from chat.bus.wakeups import Wakeup, WakeupKind, send
 from chat.db import Threads
+from chat.log_context import set_worker
+from chat.runner.agent_input import AgentInput, first_input
 from chat.runner.bridge import Bridge, RunEnd
 from chat.runner.delta_publisher import DeltaPublisher
 from chat.runner.heartbeat import SAFE_SHARE, Heartbeat
+from chat.runner.push_notifier import PushNotifier
 from chat.runner.title_generator import TitleGenerator
 from chat.runner.writer import Writer
-from chat.runs import lease
+from chat.runs import lease, local_runner
 from chat.runs.lease import Claim
 from chat.runs.lease_keeper import HeartbeatResult
+from chat.runs.local_runner import BegunTurn
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +42,6 @@ GIVE_BACK_AFTER = 5.0
 THREADS = 6
 # How many of the threads read contexts at the same time. Claims and stops need the others.
 INPUT_READS_AT_ONCE = 4
-# Seconds without a heartbeat after which runs are cancelled. Until then their text is held back.
-CANCEL_AFTER = 60.0
 # Milliseconds (PostgreSQL). Unlike a request, a run can wait for a slow disk: it has its own connection.
 LIMITS = {"statement_timeout": 30_000, "lock_timeout": 10_000, "idle_in_transaction_session_timeout": 10_000}
 
@@ -53,26 +57,37 @@ class Runner:
         self._writer = Writer(self._cancel_lost)
         self._delta_publisher = DeltaPublisher()
         self._title_generator = TitleGenerator(self._threads)
+        self._push_notifier = PushNotifier()
         self._running: dict[str, tuple[Bridge, asyncio.Task[RunEnd]]] = {}
         # The claims that run or are about to be given back, by session. The heartbeat's thread reads them.
         self._claims: dict[str, Claim] = {}
+        # Turns that services are beginning now, with a claim for this runner, and which of them were stopped already.
+        self._reserving = threading.Lock()
+        self._reserved = 0
+        self._stopped_early: dict[str, str] = {}
+        # Whether due sessions wait for a place here.
+        self._is_full = False
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._handovers: set[asyncio.Task[None]] = set()
         self._heartbeat: Heartbeat | None = None
         self._poll = TEAM_POLL if settings.REDIS_URL else POLL
         self._lag = 0.0
-        self._is_draining = False
+        # The process is about to stop, or an operator has asked the worker to hand its sessions over.
+        self._is_draining = self._is_stopping = self._is_drained = False
         self._safe_until = 0.0
-        self._cancel_timer: asyncio.TimerHandle | None = None
+        self._renewed_at = 0.0
         self._unsubscribe: Callable[[], None] = lambda: None
+        self._unregister: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
         self._heartbeat = Heartbeat(self._claims.copy, self._on_beat, self._on_disconnect)
         await self._heartbeat.start()
         self._writer.start()
         loop = asyncio.get_running_loop()
+        self._loop = loop
         self._unsubscribe = wakeups.listen(partial(self._take_wakeup, loop))
+        self._unregister = local_runner.register(self)
         self._spawn(self._claim_forever())
         if settings.REDIS_URL:
             self._spawn(self._receive_forever())
@@ -93,17 +108,18 @@ class Runner:
 
     async def stop(self) -> None:
         """Release all sessions. Open turns keep their rows, and the next worker continues them."""
+        self._is_stopping = True
+        self._unregister()
         self._unsubscribe()
         tasks = [*self._tasks, *(task for _, task in self._running.values())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._delta_publisher.close()
+        await self._push_notifier.close()
         await self._writer.close()
         if self._heartbeat is not None:
             await self._heartbeat.stop()
-        if self._cancel_timer is not None:
-            self._cancel_timer.cancel()
         await self._threads.close()
 
     def _spawn(self, coroutine: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -117,19 +133,61 @@ class Runner:
         """How many sessions run."""
         return len(self._running)
 
+    @property
+    def lease_age(self) -> float | None:
+        """Seconds since the lease was renewed; None before the first heartbeat."""
+        return time.monotonic() - self._renewed_at if self._renewed_at else None
+
+    # -- turns that services of this process begin, called from their threads ---------------------------------------
+
+    def reserve(self) -> str:
+        """Reserve a place, unless other sessions wait for one."""
+        with self._reserving:
+            if self._is_full or not self._has_room() or time.monotonic() >= self._safe_until:
+                return ""
+            self._reserved += 1
+            return self.worker_id
+
+    def take(self, turn: BegunTurn) -> None:
+        """Run a turn in a reserved place.
+
+        The calling thread builds what the model gets first: another one would have to be woken for it.
+        """
+        _call_soon(self._loop, self._on_begun, turn, first_input(turn))
+
+    def release(self) -> None:
+        """Give up a reserved place."""
+        _call_soon(self._loop, self._wake.set)
+        with self._reserving:
+            self._reserved -= 1
+
+    def _on_begun(self, turn: BegunTurn, agent_input: AgentInput | None) -> None:
+        with self._reserving:
+            self._reserved -= 1
+        if self._is_stopping:  # the claim is released with the worker
+            return
+        metrics.claims.inc()
+        self._start_bridge(turn.claim, turn, agent_input)
+        turn_id = self._stopped_early.pop(turn.claim.session_id, "")
+        if turn_id and (running := self._running.get(turn.claim.session_id)) is not None:
+            running[0].stop(turn_id)
+
     # -- wakeups ----------------------------------------------------------------------------------------------------
 
     def _has_room(self) -> bool:
         """Return whether this process wants more sessions. From any thread."""
-        if self._is_draining or self._lag >= BUSY_LAG:
+        if self._is_draining or self._is_stopping or self._is_drained or self._lag >= BUSY_LAG:
             return False
         capacity: int = settings.CAPACITY
-        return len(self._running) < capacity
+        return len(self._running) + self._reserved < capacity
 
     def _take_wakeup(self, loop: asyncio.AbstractEventLoop, wakeup: Wakeup) -> bool:
         """Act on a wakeup of this process, unless it concerns another worker. From any thread."""
         if wakeup.kind is WakeupKind.WORK:
             if not self._has_room():
+                return False
+        elif wakeup.kind is WakeupKind.MENTION:
+            if self._is_stopping:
                 return False
         elif wakeup.worker != self.worker_id and wakeup.session_id not in self._claims:
             return False
@@ -139,8 +197,16 @@ class Runner:
     def _on_wakeup(self, wakeup: Wakeup) -> None:
         if wakeup.kind is WakeupKind.WORK:
             self._wake.set()
+        elif wakeup.kind is WakeupKind.MENTION:
+            self._push_notifier.people_mentioned(wakeup.session_id, wakeup.message_id)
         elif wakeup.session_id in self._running:
-            self._running[wakeup.session_id][0].stop(wakeup.turn_id)
+            bridge = self._running[wakeup.session_id][0]
+            if wakeup.kind is WakeupKind.STOP:
+                bridge.stop(wakeup.turn_id)
+            else:
+                bridge.look_for_answers()
+        elif wakeup.kind is WakeupKind.STOP and self._reserved and wakeup.worker == self.worker_id:
+            self._stopped_early[wakeup.session_id] = wakeup.turn_id
 
     async def _receive_forever(self) -> None:
         """Act on wakeups of other processes. One that arrives when this process is full goes to another."""
@@ -173,17 +239,23 @@ class Runner:
 
     async def _claim_some(self, *, look_first: bool) -> bool:
         """Claim due sessions; return whether more may be due. `look_first` avoids a write lock when none is."""
-        free: int = min(CLAIM_AT_ONCE, settings.CAPACITY - len(self._running))
-        if free <= 0 or self._is_draining or time.monotonic() >= self._safe_until:
+        free: int = min(CLAIM_AT_ONCE, settings.CAPACITY - len(self._running) - self._reserved)
+        self._is_full = free <= 0
+        if free <= 0 or self._is_draining or self._is_drained or time.monotonic() >= self._safe_until:
             return False
         if look_first and not await self._threads.run(lease.is_work_due):
             return False
-        claims = await self._threads.run(lease.claim, self.worker_id, free)
+        with metrics.claim_seconds.time():
+            claims = await self._threads.run(lease.claim, self.worker_id, free)
+        metrics.claims.inc(len(claims))
         for claim in claims:
             self._start_bridge(claim)
-        return len(claims) == free
+        self._is_full = len(claims) == free
+        return self._is_full
 
-    def _start_bridge(self, claim: Claim) -> None:
+    def _start_bridge(
+        self, claim: Claim, begun: BegunTurn | None = None, agent_input: AgentInput | None = None
+    ) -> None:
         present = self._claims.get(claim.session_id)
         if present is not None and present.worker_id == claim.worker_id and present.epoch >= claim.epoch:
             return  # the heartbeat has adopted it since
@@ -195,15 +267,18 @@ class Runner:
             delta_publisher=self._delta_publisher,
             threads=self._threads,
             input_reads=self._input_reads,
+            begun=begun,
+            agent_input=agent_input,
         )
-        if self._is_draining:
+        if self._is_draining or self._is_drained:
             bridge.hand_over()
         task = asyncio.get_running_loop().create_task(bridge.run(), name=claim.session_id)
         self._running[claim.session_id] = (bridge, task)
         self._claims[claim.session_id] = claim
-        task.add_done_callback(partial(self._on_bridge_done, claim))
+        task.add_done_callback(partial(self._on_bridge_done, bridge))
 
-    def _on_bridge_done(self, claim: Claim, task: asyncio.Task[RunEnd]) -> None:
+    def _on_bridge_done(self, bridge: Bridge, task: asyncio.Task[RunEnd]) -> None:
+        claim = bridge.claim
         if self._running.get(claim.session_id, (None, None))[1] is task:
             del self._running[claim.session_id]
             if len(self._running) == settings.CAPACITY - 1:
@@ -218,6 +293,7 @@ class Runner:
             self._forget(claim)
             if not task.cancelled():
                 self._spawn(self._title_generator.name(claim.session_id))
+                self._push_notifier.run_ended(claim, bridge.turn_id)
 
     def _forget(self, claim: Claim) -> None:
         if self._claims.get(claim.session_id) == claim:
@@ -243,11 +319,10 @@ class Runner:
     def _on_beat(self, beat: HeartbeatResult) -> None:
         """Act on a heartbeat. No other worker takes the sessions for one lease from the beginning of the beat."""
         self.worker_id = beat.worker_id
+        self._renewed_at = beat.began
+        set_worker(beat.worker_id)
         self._safe_until = beat.began + settings.LEASE_SECONDS * SAFE_SHARE
         self._delta_publisher.allow_until(self._safe_until)
-        if self._cancel_timer is not None:
-            self._cancel_timer.cancel()
-        self._cancel_timer = asyncio.get_running_loop().call_later(CANCEL_AFTER, self._cancel_all)
         for claim in beat.lost:
             self._cancel_lost(claim)
         for session_id, turn_id in beat.stops.items():
@@ -255,8 +330,17 @@ class Runner:
                 self._running[session_id][0].stop(turn_id)
         for claim in beat.adopted:
             self._start_bridge(claim)
+        self._hand_over(self._running if beat.drained else beat.leaving)
+        if self._is_drained and not beat.drained:
+            self._wake.set()
+        self._is_drained = beat.drained
         if beat.freed:
             self._wake.set()
+
+    def _hand_over(self, session_ids: Iterable[str]) -> None:
+        for session_id in session_ids:
+            if session_id in self._running:
+                self._running[session_id][0].hand_over()
 
     def _on_disconnect(self, until: float) -> None:
         """Stop publishing at `until`: other workers see that the connection is closed and may take the sessions."""
@@ -269,13 +353,6 @@ class Runner:
         if running is not None and running[0].claim == claim:
             logger.warning("Session %s has been taken over by another worker", claim.session_id)
             running[1].cancel()
-
-    def _cancel_all(self) -> None:
-        """Cancel all runs, because the lease was not renewed for long and other workers may have the sessions."""
-        if self._running:
-            logger.warning("The database was unavailable for too long; %s answers are interrupted", len(self._running))
-        for _, task in self._running.values():
-            task.cancel()
 
 
 def _warn(message: str, error: Exception) -> None:

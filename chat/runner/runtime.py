@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -16,7 +17,9 @@ from chat.bus import wakeups
 from chat.bus.publisher import notify_login_ended, publisher
 from chat.db import Threads
 from chat.live.hub import Hub
+from chat.runner.mcp_tokens import TokenStore
 from chat.runner.runner import Runner
+from chat.runner.tracing import close_tracing, open_tracing
 from chat.security.session_store import hash_key
 from chat.services.batches import Deadline
 from chat.services.maintenance import jobs
@@ -56,7 +59,18 @@ class Runtime:
     hub: Hub | None
     runner: Runner | None
     tasks: list[asyncio.Task[None]]
+    token_store: TokenStore
     maintenance: Maintenance = field(default_factory=Maintenance)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What runs in this process now, for the metrics. `lease_age` is None without a runner that has a lease."""
+
+    running: int = 0
+    lease_age: float | None = None
+    subscribers: Mapping[str, int] = field(default_factory=dict)
+    feeds: int = 0
 
 
 _runtime: Runtime | None = None
@@ -72,11 +86,13 @@ async def start(*, serves: bool = True, runs: bool | None = None) -> None:
         raise RuntimeError("this process is running already")
     publisher.open()
     wakeups.open_sender()
+    open_tracing()
     loop = asyncio.get_running_loop()
-    registry().servers.open()
+    token_store = TokenStore()
+    registry().servers.open(token_store.of)
     tasks = [loop.create_task(_list_models_forever())]
     runs = settings.RUNNER == "embedded" if runs is None else runs
-    _runtime = Runtime(Hub() if serves else None, Runner() if runs else None, tasks)
+    _runtime = Runtime(Hub() if serves else None, Runner() if runs else None, tasks, token_store)
     try:
         if _runtime.hub is not None:
             await _runtime.hub.start()
@@ -116,11 +132,13 @@ async def stop() -> None:
     await running.maintenance.stop()
     if running.runner is not None:
         await running.runner.stop()
+    await close_tracing()
     await publisher.close()
     await wakeups.close_sender()
     if running.hub is not None:
         await running.hub.stop()
     await registry().close()
+    await running.token_store.close()
     reset()
 
 
@@ -139,6 +157,19 @@ def may_stream(user_id: int) -> bool:
 def worker_id() -> str | None:
     """Return the id of this process's worker; None if other processes run the agents."""
     return _runtime.runner.worker_id if _runtime is not None and _runtime.runner is not None else None
+
+
+def figures() -> Figures:
+    """Return what runs in this process now."""
+    if _runtime is None:
+        return Figures()
+    runner, hub = _runtime.runner, _runtime.hub
+    return Figures(
+        runner.running if runner is not None else 0,
+        runner.lease_age if runner is not None else None,
+        hub.counts() if hub is not None else {},
+        hub.watched if hub is not None else 0,
+    )
 
 
 def end_streams() -> None:

@@ -14,6 +14,7 @@ from agents.providers.base import Request
 from agents.reasoning import UNCHOSEN
 from agents.response import Response, ask
 from chat.db import Threads
+from chat.runner.figures import count_tokens
 from chat.services.sessions import titles
 from chat.services.sessions.titles import Untitled
 
@@ -89,6 +90,7 @@ async def _reply(untitled: Untitled) -> tuple[str, int | None]:
             async for event in events:
                 reply += event.text if isinstance(event, TextDelta) else ""
                 if isinstance(event, ResponseDone):
+                    count_tokens(untitled.agent.provider.name, untitled.agent.model, event.usage)
                     tokens = (event.usage.input_tokens or 0) + (event.usage.output_tokens or 0)
                 if len(reply) > LONGEST_REPLY:
                     break

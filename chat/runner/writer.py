@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from django.db import OperationalError
 
+from chat import metrics
 from chat.db import LOCK_TIMEOUT, Threads, sqlstate
 from chat.runs.lease import Claim
 from chat.services.runs.recording import Batch, Job, Outcome, PendingText, Recorded, record
@@ -130,7 +131,8 @@ class Writer:
         """Write a batch. An error in one batch must not stop the writer, which serves all runs."""
         try:
             try:
-                batch = await self._record([queued.job for queued in jobs], texts, wait)
+                with metrics.flush_seconds.time():
+                    batch = await self._record([queued.job for queued in jobs], texts, wait)
             except Exception:
                 logger.exception("A batch of changes could not be written; trying each session separately")
                 await self._write_by_session(jobs, texts)
@@ -206,12 +208,14 @@ class Writer:
             elif queued.done.done():
                 continue
             elif recorded.outcome is Outcome.FENCED:
+                metrics.fenced_writes.inc()
                 queued.done.set_exception(Fenced(session_id))
             elif recorded.outcome is Outcome.REWOUND:
                 queued.done.set_exception(Rewound(session_id))
             else:
                 queued.done.set_result(recorded)
         fenced = [text.claim for text, outcome in zip(texts, batch.texts, strict=True) if outcome is Outcome.FENCED]
+        metrics.fenced_writes.inc(len(fenced))
         for claim in dict.fromkeys(fenced):
             self._on_fenced(claim)
 

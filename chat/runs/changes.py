@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from agents.messages import Json
 from chat.bus.events import MessageEventName
-from chat.snapshots import AgentStatus, CompactionOutcome
+from chat.snapshots import Activity, AgentStatus, CompactionOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,10 @@ class RecordRequest:
     rows: tuple[tuple[str, int], ...]
     response_id: str = ""
 
+    def columns(self) -> Json:
+        """Return the values by column. They share the tuples, which `asdict` would copy one by one."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
 
 @dataclass(frozen=True, slots=True)
 class InsertSummary:
@@ -93,10 +97,18 @@ class ReportCompaction:
 
 @dataclass(frozen=True, slots=True)
 class ReportStatus:
-    """An agent_status event, published in order with the changes around it."""
+    """An agent_status event, published in order with the changes around it. The fields are those of StatusChanged."""
 
     status: AgentStatus
     tool_name: str = ""
+    activity: Activity = ""
+    code: str = ""
+    retry_in: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles:
+    """A files_changed event: files of the workspace have changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +131,30 @@ class CloseTurn:
 
 @dataclass(frozen=True, slots=True)
 class PauseTurn:
-    """Release the session until people have answered (UI-12), unless the turn can go on already."""
+    """Release the session until people or other agents have answered, unless the turn can go on already (UI-12)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delegate:
+    """Begin the session in which another agent does what a call asks for. The call is updated before, in the job."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskPeople:
+    """Let a running call wait for people: the payload of an `agents.elicitation.Elicitation`."""
+
+    id: str
+    question: Json
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawQuestion:
+    """Let a call that waits for people go on without an answer."""
+
+    id: str
+    why: str
 
 
 Change = (
@@ -131,7 +166,11 @@ Change = (
     | InsertSummary
     | ReportCompaction
     | ReportStatus
+    | ReportFiles
     | ReportCancelled
     | CloseTurn
     | PauseTurn
+    | Delegate
+    | AskPeople
+    | WithdrawQuestion
 )

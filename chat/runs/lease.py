@@ -9,22 +9,22 @@ from __future__ import annotations
 import os
 import socket
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Case, Exists, F, Q, QuerySet, When
+from django.db.models import Case, Count, Exists, F, Q, QuerySet, When
 from django.db.models.functions import Coalesce, Greatest, Now
 
 from chat import ids
 from chat.bus.wakeups import Wakeup, WakeupKind, send
 from chat.models import RunState, SessionRun, Worker
 
-# How many times more due sessions a claim looks at than it takes, to choose from several workspaces.
-FAIR_WINDOW = 10
+# Among how many of the oldest due sessions a claim chooses, if it cannot take all.
+FAIR_WINDOW = 1000
 DUE = Q(wanted__gt=F("done"), owner__isnull=True)
 
 
@@ -45,6 +45,7 @@ class RunRow:
     owner: str | None
     state: str
     turn_id: str
+    is_leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,27 @@ def register_worker(worker_id: str = "") -> str:
     """Register a worker with a lease from now, and return its id: the given one, or a new one."""
     worker_id = worker_id or ids.worker_id()
     label = f"{socket.gethostname()} {os.getpid()}"
-    Worker.objects.update_or_create(id=worker_id, defaults={"label": label[:200], **_lease()})
+    columns = {"label": label[:200], "capacity": settings.CAPACITY}
+    Worker.objects.update_or_create(id=worker_id, defaults={**columns, **_lease()})
     return worker_id
 
 
 def renew(worker_id: str) -> bool:
     """Extend a worker's lease, even after it has expired. Return False if other workers have removed the worker."""
     return bool(Worker.objects.filter(id=worker_id).update(**_lease()))
+
+
+def is_drained(worker_id: str) -> bool:
+    """Return whether a worker was asked to claim nothing, and to hand its sessions over."""
+    return Worker.objects.filter(id=worker_id, draining=True).exists()
+
+
+def set_draining(worker_id: str, draining: bool) -> bool:
+    """Ask a worker to claim nothing and to hand its sessions over, or to work again. Return False if it does already.
+
+    Its next heartbeat finds the request.
+    """
+    return bool(Worker.objects.filter(id=worker_id, draining=not draining).update(draining=draining))
 
 
 def other_workers(worker_id: str) -> dict[str, Renewal]:
@@ -123,16 +138,19 @@ def wake_on_commit(*session_ids: str) -> None:
 def claim(worker_id: str, limit: int) -> list[Claim]:
     """Claim up to `limit` due sessions, the oldest first; each gets a new epoch.
 
-    A worker whose lease has expired gets none until it renews the lease. If more sessions are due than it can claim,
-    workspaces take turns, so that one with a long backlog does not delay the others.
+    A worker whose lease has expired gets none until it renews the lease, and one that handed a session over does not
+    get it back while there are others. If more sessions are due than it can claim, those of workspaces with the fewest
+    running sessions come first, so that one with a long backlog does not delay the others.
     """
     alive = Exists(Worker.objects.filter(id=worker_id, lease_until__gt=Now()))
-    waiting = SessionRun.objects.filter(DUE, alive).order_by("due_since")
+    others = Exists(Worker.objects.filter(lease_until__gt=Now(), draining=False).exclude(id=worker_id))
+    may_have = Q(leaving_epoch=None) | ~Q(leaving_epoch=F("epoch")) | ~Q(claimant=worker_id) | ~others
+    waiting = SessionRun.objects.filter(DUE, alive, may_have).order_by("due_since")
     with transaction.atomic():
         found = list(_locked(waiting).values_list("session_id", "epoch")[: limit + 1])
         if len(found) > limit:
-            oldest = waiting.values_list("session_id", "session__workspace_id")[: limit * FAIR_WINDOW]
-            chosen = in_turns(oldest)[:limit]
+            oldest = waiting.values_list("session_id", "session__workspace_id")[:FAIR_WINDOW]
+            chosen = in_turns(oldest, _running_by_workspace())[:limit]
             found = list(_locked(waiting.filter(pk__in=chosen)).values_list("session_id", "epoch"))
         SessionRun.objects.filter(pk__in=[session_id for session_id, _ in found]).update(
             owner=worker_id, claimant=worker_id, epoch=F("epoch") + 1, written=0, attempts=F("attempts") + 1
@@ -140,14 +158,22 @@ def claim(worker_id: str, limit: int) -> list[Claim]:
     return [Claim(session_id, epoch + 1, worker_id) for session_id, epoch in found]
 
 
-def in_turns(oldest: Iterable[tuple[str, int]]) -> list[str]:
-    """Order sessions, given with their workspaces from the oldest on, so that workspaces take turns."""
-    seen: Counter[int] = Counter()
+def in_turns(oldest: Iterable[tuple[str, int]], running: Mapping[int, int]) -> list[str]:
+    """Order sessions, given with their workspaces from the oldest on, so that workspaces get the same number of places.
+
+    `running` says how many each of them has.
+    """
+    seen = Counter(running)
     places = []
     for place, (session_id, workspace) in enumerate(oldest):
         places.append((seen[workspace], place, session_id))
         seen[workspace] += 1
     return [session_id for _, _, session_id in sorted(places)]
+
+
+def _running_by_workspace() -> dict[int, int]:
+    claimed = SessionRun.objects.filter(owner__isnull=False).order_by()
+    return dict(claimed.values_list("session__workspace_id").annotate(Count("pk")))
 
 
 def adopt(claim: Claim) -> Claim | None:
@@ -202,14 +228,33 @@ def ask_to_stop(session_id: str, user_id: int | None) -> bool:
     return True
 
 
+def ask_to_hand_over(session_id: str) -> bool:
+    """Ask the worker of a session to hand it over before the next response. Return False if no worker has it.
+
+    Its next heartbeat finds the request.
+    """
+    claimed = SessionRun.objects.filter(pk=session_id, owner__isnull=False)
+    return bool(claimed.update(leaving_epoch=F("epoch")))
+
+
+def take_from_worker(session_id: str) -> None:
+    """Fence the worker of a session in the caller's transaction. The session is due again, for another one."""
+    claimed = SessionRun.objects.filter(pk=session_id, owner__isnull=False)
+    if claimed.update(owner=None, leaving_epoch=F("epoch")):
+        wake_on_commit(session_id)
+
+
 def revoke(session_id: str) -> None:
     """End a session's claim in the caller's transaction: its worker is fenced, and the session is not due."""
     SessionRun.objects.filter(pk=session_id).update(owner=None, done=F("wanted"), epoch=F("epoch") + 1)
 
 
 def _read_run_rows(runs: QuerySet[SessionRun]) -> dict[str, RunRow]:
-    rows = runs.values_list("session_id", "epoch", "owner_id", "state", "turn_id")
-    return {session_id: RunRow(epoch, owner, state, turn_id) for session_id, epoch, owner, state, turn_id in rows}
+    rows = runs.values_list("session_id", "epoch", "owner_id", "state", "turn_id", "leaving_epoch")
+    return {
+        session_id: RunRow(epoch, owner, state, turn_id, leaving == epoch)
+        for session_id, epoch, owner, state, turn_id, leaving in rows
+    }
 
 
 def _locked(rows: QuerySet[Any]) -> QuerySet[Any]:

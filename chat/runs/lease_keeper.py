@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from chat import ids
+from chat import ids, metrics
 from chat.models import RunState
 from chat.runs import lease
 from chat.runs.lease import Claim, RunRow
@@ -29,7 +29,8 @@ class HeartbeatResult:
     """The result of a heartbeat. `began` is the start of the lease on the monotonic clock.
 
     `lost`: claims that the worker no longer has. `stops`: turns to stop, by session. `adopted`: new claims of sessions
-    that the worker owned but did not run. `freed`: whether sessions of dead workers have become due.
+    that the worker owned but did not run. `freed`: whether sessions of dead workers have become due. `leaving`:
+    sessions to hand over. `drained`: whether the worker should claim nothing, and hand all over.
     """
 
     worker_id: str
@@ -38,6 +39,8 @@ class HeartbeatResult:
     stops: dict[str, str] = field(default_factory=dict)
     adopted: list[Claim] = field(default_factory=list)
     freed: bool = False
+    leaving: list[str] = field(default_factory=list)
+    drained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class LeaseKeeper:
         self._clock = clock
         self._watch = Watch(gap=max(SHORTEST_GAP, settings.LEASE_SECONDS * LONGEST_GAP), grace=lock.grace)
         self._suspects: frozenset[Claim] = frozenset()
-        self._is_registered = False
+        self._is_registered = self._is_drained = False
 
     @property
     def interval(self) -> float:
@@ -109,12 +112,18 @@ class LeaseKeeper:
         if not self._is_registered:
             lease.register_worker(self.worker_id)
             self._is_registered = True
+            if self._is_drained:  # under its last id
+                lease.set_draining(self.worker_id, True)
+        self._is_drained = lease.is_drained(self.worker_id)
         found = lease.run_rows(self.worker_id, running)
         result = reconcile(self.worker_id, running, found, self._suspects)
         self._suspects = result.suspects
         adopted = [claim for unserved in result.unserved if (claim := lease.adopt(unserved)) is not None]
         freed = self._free_sessions_of_dead_workers()
-        return HeartbeatResult(self.worker_id, began, result.lost, result.stops, adopted, freed)
+        leaving = [session_id for session_id, row in found.items() if row.is_leaving and row.owner == self.worker_id]
+        return HeartbeatResult(
+            self.worker_id, began, result.lost, result.stops, adopted, freed, leaving, self._is_drained
+        )
 
     def _free_sessions_of_dead_workers(self) -> bool:
         began = self._clock()
@@ -125,6 +134,7 @@ class LeaseKeeper:
             if lease.take_over(worker_id, renewal):
                 logger.warning("Worker %s is dead; other workers continue its sessions", worker_id)
                 freed = True
+                metrics.takeovers.inc()
             self._lock.forget(worker_id)
         return freed
 

@@ -7,11 +7,13 @@ The state does not have the text of a streaming message. It is in the message's 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import assert_never
 
 from agents.errors import AgentError
 from agents.events import (
+    FilesChanged,
     FinishReason,
     PartDone,
     ReasoningDelta,
@@ -21,6 +23,10 @@ from agents.events import (
     RoundLimitReached,
     StopReason,
     TextDelta,
+    ToolAnswered,
+    ToolAsked,
+    ToolCallDelta,
+    ToolDelegated,
     ToolOutput,
     ToolReturned,
     ToolStarted,
@@ -33,18 +39,29 @@ from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.messages import Json, Message, Source, Text, Thinking, ToolCall, ToolResult
 from agents.safe_text import clean
-from agents.sources import MOST_SOURCES, SourceNumbers, cited, is_web_address
-from chat.projections.context import NOT_ANSWERED, TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN, own_call_id
+from agents.sources import MOST_SOURCES, SourceNumbers, cited, is_source_address
+from chat.projections.context import (
+    NOT_ANSWERED,
+    TOOL_INTERRUPTED,
+    TOOL_LOST,
+    TOOL_NOT_BEGUN,
+    TOOL_NOT_WRITTEN,
+    own_call_id,
+)
 from chat.runs.changes import (
     AppendText,
+    AskPeople,
     Change,
     CloseTurn,
+    Delegate,
     InsertMessage,
     PauseTurn,
     RecordUsage,
     ReportCancelled,
+    ReportFiles,
     ReportStatus,
     UpdateMessage,
+    WithdrawQuestion,
 )
 from chat.runs.sanitize import sanitize_json, sanitize_name, sanitize_usage
 from chat.runs.turn_state import (
@@ -56,6 +73,7 @@ from chat.runs.turn_state import (
     Stopped,
     TurnEvent,
     TurnState,
+    WritingCall,
 )
 
 RESUME_NOTE = _("The server restarted while you were answering. Continue exactly where your last message was cut off.")
@@ -80,22 +98,35 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
             return _delta(state, clean(text), now, reasoning=False)
         case ReasoningDelta(text):
             return _delta(state, clean(text), now, reasoning=True)
-        case PartDone(part):
-            return _part_done(state, part, now)
+        case ToolCallDelta(key, name, text):
+            return _call_delta(state, key, name, clean(text), now)
+        case PartDone(part, key):
+            return _part_done(state, part, key, now)
         case ResponseStarted(model, provider, window):
-            return _response_started(state, model, provider, window, now), []
+            waited: list[Change] = [ReportStatus("thinking")] if state.retrying else []
+            return _response_started(state, model, provider, window, now), waited
         case ResponseDone(reason, usage):
             return _response_done(state, reason, sanitize_usage(usage), now)
         case ToolStarted(call):
             return _tool_started(state, call, now)
         case ToolOutput(call_id, text):
             return _tool_output(state, call_id, clean(text))
-        case ToolWaiting(call, kind, origin):
-            return _tool_waiting(state, call, kind, origin, now)
+        case ToolAsked(call_id, question):
+            return _tool_asked(state, call_id, question)
+        case ToolAnswered(call_id, _, withdrawn):
+            return _tool_answered(state, call_id, withdrawn)
+        case FilesChanged():
+            return state, [ReportFiles()]
+        case ToolWaiting():
+            return _tool_waiting(state, event, now)
+        case ToolDelegated(call):
+            return _tool_delegated(state, call, now)
         case ToolReturned(result):
             return _tool_returned(state, result, now)
-        case RetryScheduled():
-            return replace(state, requested=now.mono), []
+        case RetryScheduled(_, delay, error):
+            state, dropped = _drop_writing(state, now)
+            wait = ReportStatus("thinking", activity="retrying", code=error.code, retry_in=math.ceil(delay))
+            return replace(state, requested=now.mono, retrying=True), [*dropped, wait]
         case RoundLimitReached(_, note):
             return state, [_note(state, note, now)]
         case TurnFinished(reason):
@@ -140,6 +171,7 @@ def _response_started(state: TurnState, model: str, provider: str, window: int |
         first_token_ms=None,
         texts=(),
         last_row="",
+        retrying=False,
     )
 
 
@@ -184,11 +216,37 @@ def _ended(row: OpenText, now: Now, **fields: object) -> UpdateMessage:
     return UpdateMessage(row.id, "message_updated", values, compact=True)
 
 
-def _part_done(state: TurnState, part: Text | Thinking | ToolCall, now: Now) -> Reduced:
+def _call_delta(state: TurnState, key: str, name: str, text: str, now: Now) -> Reduced:
+    """Show a call while the model writes its arguments. It is not a call for the model before it is complete."""
+    if (call := _writing(state, key)) is not None:
+        return state, [AppendText(call.id, text, reasoning=False)] if text else []
+    state, changes = _end_open(_first_token(state, now), now)
+    row = now.message_id()
+    fields = _assistant(state, now, type="tool_group", status="streaming", tool_name=sanitize_name(name), text=text)
+    changes.append(InsertMessage(row, "message_updated", fields))
+    return replace(state, writing=(*state.writing, WritingCall(row, key)), last_row=row), changes
+
+
+def _writing(state: TurnState, key: str) -> WritingCall | None:
+    return next((call for call in state.writing if call.key == key), None) if key else None
+
+
+def _drop_writing(state: TurnState, now: Now) -> Reduced:
+    """End calls that will not be completed. They are shown, but the model does not get them (CTX-03)."""
+    changes: list[Change] = [_unwritten(call, now) for call in state.writing]
+    return replace(state, writing=()), changes
+
+
+def _unwritten(call: WritingCall, now: Now) -> UpdateMessage:
+    fields: Json = {"status": "interrupted", "is_error": True, "result": TOOL_NOT_WRITTEN, "ended_at": now.wall}
+    return UpdateMessage(call.id, "message_updated", fields, compact=True)
+
+
+def _part_done(state: TurnState, part: Text | Thinking | ToolCall, key: str, now: Now) -> Reduced:
     state = _first_token(state, now)
     match part:
         case ToolCall():
-            return _called(state, part, now)
+            return _called(state, part, _writing(state, key), now)
         case Text():
             # The row stays open until another part begins or the response is done, which sets its duration.
             return _complete_text(state, part), []
@@ -222,7 +280,7 @@ def _numbered(cited_by_vendor: tuple[Source, ...], known: tuple[Source, ...]) ->
 
 
 def _bounded(sources: tuple[Source, ...]) -> tuple[Source, ...]:
-    return tuple(source for source in sources if is_web_address(source.url))[-MOST_SOURCES:]
+    return tuple(source for source in sources if is_source_address(source.url))[-MOST_SOURCES:]
 
 
 def _hidden_thinking(state: TurnState, part: Thinking, now: Now) -> Reduced:
@@ -233,10 +291,13 @@ def _hidden_thinking(state: TurnState, part: Thinking, now: Now) -> Reduced:
     return replace(state, last_row=row), [*changes, InsertMessage(row, "message_updated", fields)]
 
 
-def _called(state: TurnState, call: ToolCall, now: Now) -> Reduced:
-    """Insert a tool call where the model made it; it is executed when the response is done (MSG-08, UI-01)."""
+def _called(state: TurnState, call: ToolCall, written: WritingCall | None, now: Now) -> Reduced:
+    """Insert a tool call where the model made it; it is executed when the response is done (MSG-08, UI-01).
+
+    `written`: it has a row since the model began to write it.
+    """
     state, changes = _end_open(state, now)
-    tool = OpenTool(now.message_id(), call.id, sanitize_name(call.name))
+    tool = OpenTool(written.id if written else now.message_id(), call.id, sanitize_name(call.name))
     raw = {"raw_arguments": call.raw} if call.raw else {}
     fields = _assistant(
         state,
@@ -248,15 +309,21 @@ def _called(state: TurnState, call: ToolCall, now: Now) -> Reduced:
         arguments=sanitize_json(call.arguments),
         provider_data=sanitize_json({**call.data, **raw}) or None,
     )
-    changes.append(InsertMessage(tool.id, "message_updated", fields))
-    return replace(state, tools=(*state.tools, tool), last_row=tool.id), changes
+    if written is None:
+        changes.append(InsertMessage(tool.id, "message_updated", fields))
+        return replace(state, tools=(*state.tools, tool), last_row=tool.id), changes
+    del fields["timestamp"]
+    changes.append(UpdateMessage(tool.id, "message_updated", {**fields, "text": ""}, compact=True))
+    writing = tuple(each for each in state.writing if each is not written)
+    return replace(state, tools=(*state.tools, tool), writing=writing), changes
 
 
 def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now) -> Reduced:
+    state, dropped = _drop_writing(state, now)
     metrics = _metrics(state, usage)
     rows = [_ended(state.open, now)] if state.open is not None and state.open.reasoning else []
     rows.extend(_text_done(state, text, now, cut=reason in CUT_SHORT) for text in state.texts)
-    changes: list[Change] = [*_summarised(rows, state, metrics, now)]
+    changes: list[Change] = [*dropped, *_summarised(rows, state, metrics, now)]
     if not (state.texts or state.tools) and reason in FINAL:
         error = AgentError(EMPTY_ANSWER)
         changes.append(_error(state, error, now, **({} if state.last_row else metrics)))
@@ -305,7 +372,7 @@ def _metrics(state: TurnState, usage: Usage) -> Json:
 
 
 def _tool_started(state: TurnState, call: ToolCall, now: Now) -> Reduced:
-    tool = _tool(state, call.id)
+    tool = find_tool(state, call.id)
     if tool is None:
         return state, []
     begun = replace(tool, began=now.mono, waiting=False)
@@ -316,27 +383,57 @@ def _tool_started(state: TurnState, call: ToolCall, now: Now) -> Reduced:
 
 def _tool_output(state: TurnState, call_id: str, text: str) -> Reduced:
     """Show the end of a running tool's output, in place of what was shown before."""
-    tool = _tool(state, call_id)
+    tool = find_tool(state, call_id)
     if tool is None:
         return state, []
     tools = tuple(replace(tool, output=text) if each is tool else each for each in state.tools)
     return replace(state, tools=tools), [UpdateMessage(tool.id, "message_updated", {"result": text})]
 
 
-def _tool_waiting(state: TurnState, call: ToolCall, kind: str, origin: str, now: Now) -> Reduced:
+def _tool_asked(state: TurnState, call_id: str, question: Json) -> Reduced:
+    """Ask people what a running call wants to know. The call keeps its process."""
+    tool = find_tool(state, call_id)
+    if tool is None or tool.began is None:
+        return state, []
+    tools = tuple(replace(tool, asking=True) if each is tool else each for each in state.tools)
+    return replace(state, tools=tools), [AskPeople(tool.id, question), ReportStatus("waiting")]
+
+
+def _tool_answered(state: TurnState, call_id: str, withdrawn: str) -> Reduced:
+    """Let a call go on. The answer is in its row already, with the status; only a withdrawal is not."""
+    tool = find_tool(state, call_id)
+    if tool is None or not tool.asking:
+        return state, []
+    tools = tuple(replace(tool, asking=False) if each is tool else each for each in state.tools)
+    return replace(state, tools=tools), [WithdrawQuestion(tool.id, withdrawn)] if withdrawn else []
+
+
+def _tool_waiting(state: TurnState, event: ToolWaiting, now: Now) -> Reduced:
     """Ask people. A turn that goes on while other calls still wait asks again, which changes nothing."""
-    tool = _tool(state, call.id)
+    tool = find_tool(state, event.call.id)
     if tool is None or tool.waiting:
         return state, []
     tools = tuple(replace(tool, waiting=True) if each is tool else each for each in state.tools)
-    fields: Json = {"status": "waiting", "question": kind, "timestamp": now.wall}
-    if origin:
-        fields["origin"] = clean(origin)[:LONGEST_ORIGIN]
+    fields: Json = {"status": "waiting", "question": event.kind, "timestamp": now.wall}
+    if not event.needs.is_plain:
+        fields["approval"] = {"needed": event.needs.approvals, "approvers": event.needs.approvers, "decisions": []}
+    if event.origin:
+        fields["origin"] = clean(event.origin)[:LONGEST_ORIGIN]
     return replace(state, tools=tools), [UpdateMessage(tool.id, "message_updated", fields)]
 
 
+def _tool_delegated(state: TurnState, call: ToolCall, now: Now) -> Reduced:
+    """Give a task to another agent, once: a turn that goes on while it works calls it again."""
+    tool = find_tool(state, call.id)
+    if tool is None or tool.waiting:
+        return state, []
+    tools = tuple(replace(tool, waiting=True, delegated=True) if each is tool else each for each in state.tools)
+    update = UpdateMessage(tool.id, "tool_exec_start", {"status": "waiting", "timestamp": now.wall})
+    return replace(state, tools=tools), [update, Delegate(tool.id), ReportStatus("tool_calling", tool.name)]
+
+
 def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
-    tool = _tool(state, result.call_id)
+    tool = find_tool(state, result.call_id)
     if tool is None:
         return state, []
     tools = tuple(each for each in state.tools if each is not tool)
@@ -347,13 +444,17 @@ def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
     foreign: Json = {"origin": clean(result.origin)[:LONGEST_ORIGIN]} if result.origin else {}
     if result.sources:
         foreign["sources"] = [source.to_json() for source in _bounded(result.sources)]
+    if result.files:
+        foreign["files"] = [file.to_json() for file in result.files]
     update = replace(update, fields=update.fields | foreign)
     running = [each.name for each in tools if each.began is not None]
     tell = ReportStatus("tool_calling", running[-1]) if running else ReportStatus("thinking")
+    if any(each.asking for each in tools):
+        tell = ReportStatus("waiting")
     return replace(state, tools=tools), [update, tell]
 
 
-def _tool(state: TurnState, call_id: str) -> OpenTool | None:
+def find_tool(state: TurnState, call_id: str) -> OpenTool | None:
     """Find a call by its id, or by the id that the context gives to a row with a missing or duplicate call id."""
     return next((tool for tool in state.tools if call_id in (tool.call_id, own_call_id(tool.id))), None)
 
@@ -394,7 +495,7 @@ def _translatable(text: str) -> Json:
 
 def _settle(state: TurnState, now: Now) -> Reduced:
     """Complete all open rows: streaming text and tools without a result become interrupted."""
-    changes: list[Change] = []
+    state, changes = _drop_writing(state, now)
     for text in state.texts:  # complete texts of the response, which have no duration yet
         if state.open is None or state.open.id != text.id:
             changes.append(UpdateMessage(text.id, "message_updated", {"duration_ms": _ms(text.began, now)}))
@@ -402,7 +503,7 @@ def _settle(state: TurnState, now: Now) -> Reduced:
         measured = {"duration_ms": _ms(state.open.began, now), "first_token_latency_ms": state.first_token_ms}
         changes.append(_cut(state.open, **measured))
     for tool in state.tools:
-        result = NOT_ANSWERED if tool.waiting else _after_output(tool, TOOL_INTERRUPTED)
+        result = NOT_ANSWERED if tool.waiting and not tool.delegated else _after_output(tool, TOOL_INTERRUPTED)
         changes.append(_tool_ended(tool, "interrupted", result, True, now))
     return replace(state, open=None, tools=(), texts=()), changes
 
@@ -456,10 +557,12 @@ def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) ->
     The tools of a response that was cut off are not executed, because the response is incomplete. Nothing gets a
     duration, because the time of the process's end is unknown.
     """
-    changes: list[Change] = [_cut(state.open)] if state.open is not None else []
-    kept = tuple(tool for tool in state.tools if resume and state.open is None and tool.began is None)
+    was_cut = state.open is not None or bool(state.writing)
+    state, changes = _drop_writing(state, now)
+    changes.extend([_cut(state.open)] if state.open is not None else [])
+    kept = tuple(tool for tool in state.tools if resume and not was_cut and tool.began is None)
     changes.extend(_tool_lost(tool, now) for tool in state.tools if tool not in kept)
-    if resume and state.open is not None and state.texts:
+    if resume and was_cut and state.texts:
         changes.append(_note(state, RESUME_NOTE, now, RESUME_NOTE_SHOWN))
     begun = any(tool.began is not None for tool in state.tools)
     state = replace(state, open=None, tools=kept, texts=())
@@ -474,5 +577,5 @@ def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) ->
 
 
 def _tool_lost(tool: OpenTool, now: Now) -> UpdateMessage:
-    text = TOOL_NOT_BEGUN if tool.began is None else TOOL_LOST
+    text = TOOL_NOT_BEGUN if tool.began is None and not tool.delegated else TOOL_LOST
     return _tool_ended(replace(tool, began=None), "interrupted", _after_output(tool, text), True, now)

@@ -68,6 +68,7 @@ class ResponseText:
 class OpenTool:
     """A tool call without a result; `began` is None until it runs. `waiting`: for people.
 
+    `asking`: it runs, and people have not answered what it asked them.
     `output` is the end of what a running tool has reported so far.
     """
 
@@ -76,7 +77,18 @@ class OpenTool:
     name: str
     began: float | None = None
     waiting: bool = False
+    # Waits for another agent instead of people.
+    delegated: bool = False
+    asking: bool = False
     output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WritingCall:
+    """The row of a call whose arguments the model is writing. `key` is the provider's for it, "" after a restart."""
+
+    id: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +96,7 @@ class TurnState:
     """An open turn. `began` is monotonic; `elapsed_before` are the seconds of the turn before that.
 
     In the current response `open` is the streaming row, `texts` are all text rows (with the streaming one), and
-    `last_row` is the newest row. `tools` are the calls without a result.
+    `last_row` is the newest row, `writing` are the calls that are not complete. `tools` are the calls without a result.
     """
 
     turn_id: str
@@ -99,10 +111,13 @@ class TurnState:
     context_window: int | None = None
     response_id: str = ""
     requested: float = 0.0
+    # A request failed, and the next one has not been sent.
+    retrying: bool = False
     first_token_ms: int | None = None
     open: OpenText | None = None
     texts: tuple[ResponseText, ...] = ()
     last_row: str = ""
+    writing: tuple[WritingCall, ...] = ()
     tools: tuple[OpenTool, ...] = ()
     # The pages that were found in the turn, which its texts may cite.
     sources: tuple[Source, ...] = ()

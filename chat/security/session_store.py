@@ -1,4 +1,4 @@
-"""The session backend (SESSION_ENGINE): Django's own, with keys stored as hashes and users in a column."""
+"""The session backend (SESSION_ENGINE): Django's own, with keys stored as hashes, and columns for what is searched."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from django.utils import timezone
 from django.utils.http import base36_to_int
 
 from chat.models import LoginSession
+
+# Keys of the session: the digest of the browser's push subscription, and the name of the VAPID key that it knows.
+PUSH, PUSH_KEY = "push", "push_key"
 
 
 def hash_key(session_key: str) -> str:
@@ -65,6 +68,7 @@ def _stored(row: Any, data: dict[str, Any]) -> LoginSession:
     """Turn the row that Django's store made into one that may be stored."""
     row.session_key = hash_key(row.session_key)
     row.user_id = _user_id(data)
+    row.push = data.get(PUSH, "")
     stored: LoginSession = row
     return stored
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from io import BytesIO
 from typing import Any
 from urllib.parse import unquote
 
 import daphne.server  # noqa: F401  # chooses the reactor, which the next import would do otherwise
+from autobahn.websocket.compress import PerMessageDeflateOffer, PerMessageDeflateOfferAccept
 from daphne.http_protocol import WebRequest
 from daphne.utils import HEADER_NAME_RE, INVALID_HEADER_VALUE_BYTES
 from daphne.ws_protocol import WebSocketProtocol
@@ -25,12 +26,15 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.web import http
 from zope.interface import implementer
 
+from chat.servers.frames import FrameEncoder
 from chat.servers.limits import LINGER_SECONDS, PONG_SECONDS, Keepalive, Limits
 from chat.servers.responses import FIRST_BYTES, response_bytes
 
 reactor: Any = twisted_reactor  # a module that becomes a reactor: nothing types it
 Message = dict[str, Any]
 
+# The opcodes of control frames begin here.
+FIRST_CONTROL = 8
 # Reading from the network pauses while the application has so many bytes before it.
 HIGH_WATER = 64 * 1024
 
@@ -302,6 +306,7 @@ class SocketProtocol(WebSocketProtocol):
 
     address: str | None = None
     muted: bool
+    _encoder = FrameEncoder()  # one that compresses nothing has no state
 
     def connectionMade(self) -> None:  # noqa: N802  # Twisted's name, as below
         self.pace = Pace()
@@ -327,13 +332,30 @@ class SocketProtocol(WebSocketProtocol):
         self._keepalive.received()
         super().dataReceived(data)
 
+    def onOpen(self) -> None:  # noqa: N802
+        super().onOpen()
+        if (agreed := self._perMessageCompress) is not None:
+            keeps_context = not agreed.server_no_context_takeover
+            self._encoder = FrameEncoder(agreed.server_max_window_bits, keeps_context=keeps_context)
+
     def serverSend(self, content: Any, binary: bool = False) -> None:  # noqa: N802
+        if not isinstance(content, str) or self.state != self.STATE_OPEN:
+            super().serverSend(content, binary)
+            return
         self._keepalive.sent(len(content))
-        super().serverSend(content, binary)
+        self.sendData(self._encoder.encode(content))
+
+    def send_now(self, text: str) -> bool:
+        """Send a text, unless the connection takes nothing at the moment or is not open."""
+        if self.state != self.STATE_OPEN or self.muted or not self.pace.is_open:
+            return False
+        self.serverSend(text)
+        return True
 
     def _sendAutoPing(self) -> None:  # noqa: N802
         """Send a ping, unless one is not answered yet: Autobahn takes a late pong for an answer to the last ping only,
         and forgets the timer of the one before without stopping it."""
+        self._encoder.rest()
         if self.autoPingPending is None:
             self.autoPingTimeout = self._keepalive.pinged()
             super()._sendAutoPing()
@@ -348,6 +370,13 @@ class SocketProtocol(WebSocketProtocol):
             self.autoPingTimeoutCall = timer.call_later(PONG_SECONDS, self.onAutoPingTimeout)
         else:
             super().onAutoPingTimeout()
+
+    def onFrameData(self, payload: bytes) -> bool | None:  # noqa: N802
+        """Take data of a frame, which is not decompressed if no one reads it."""
+        if self.current_frame.opcode < FIRST_CONTROL and (self.muted or self.state != self.STATE_OPEN):
+            return None
+        taken: bool | None = super().onFrameData(payload)
+        return taken
 
     def onMessageFrameData(self, payload: bytes) -> None:  # noqa: N802
         if self.muted:  # it is closing
@@ -381,6 +410,11 @@ class SocketProtocol(WebSocketProtocol):
     def serverClose(self, code: int | None = None) -> None:  # noqa: N802
         """Close; Autobahn's own way refuses the codes of servers, such as 1012."""
         self.sendCloseFrame(code=1000 if code is None else code)
+
+
+def accept_compression(offers: Sequence[PerMessageDeflateOffer]) -> PerMessageDeflateOfferAccept:
+    """Accept a client's first offer. Clients keep no context, so that a socket at rest has none."""
+    return PerMessageDeflateOfferAccept(offers[0], request_no_context_takeover=True)
 
 
 class RefusedConnection(Protocol):

@@ -22,6 +22,7 @@ from chat.servers.daphne_connections import (
     RefusedConnection,
     Request,
     SocketProtocol,
+    accept_compression,
     reactor,
 )
 from chat.servers.limits import CLOSE_SECONDS, PING_SECONDS, STALL_SECONDS, limits
@@ -74,12 +75,18 @@ class BoundedServer(Server):
         factory.protocol = SocketProtocol
         # Otherwise Autobahn takes any frame for an answer to the ping, and then does not recognise the pong.
         factory.setProtocolOptions(
-            failByDrop=False, closeHandshakeTimeout=CLOSE_SECONDS, autoPingRestartOnAnyTraffic=False
+            failByDrop=False,
+            closeHandshakeTimeout=CLOSE_SECONDS,
+            autoPingRestartOnAnyTraffic=False,
+            perMessageCompressionAccept=accept_compression,
         )
         self._ws_factory = factory
 
     def create_application(self, protocol: Any, scope: Message) -> InputQueue | None:
-        queue = InputQueue(protocol.transport, protocol.count if isinstance(protocol, SocketProtocol) else lambda: None)
+        is_socket = isinstance(protocol, SocketProtocol)
+        queue = InputQueue(protocol.transport, protocol.count if is_socket else lambda: None)
+        if is_socket:
+            scope["extensions"] = {"parley.frames": {"send_now": protocol.send_now}}
         scope.setdefault("asgi", {"version": "3.0"})
         if protocol in self.connections:
             running: Coroutine[Any, Any, None] = self.application(

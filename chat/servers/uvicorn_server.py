@@ -10,8 +10,9 @@ import asyncio
 import signal
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from http import HTTPStatus
 from types import FrameType
 from typing import Any
 
@@ -19,8 +20,13 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame
+from websockets.extensions import Extension
+from websockets.extensions.permessage_deflate import PerMessageDeflate, ServerPerMessageDeflateFactory
+from websockets.frames import CTRL_OPCODES, Frame
+from websockets.http11 import Request
+from websockets.typing import ExtensionParameter
 
+from chat.servers.frames import WINDOW_BITS, FrameEncoder
 from chat.servers.limits import (
     CLOSE_SECONDS,
     LINGER_SECONDS,
@@ -53,8 +59,7 @@ class Config(uvicorn.Config):
             ws_max_size=bounds.longest_frame,
             ws_ping_interval=PING_SECONDS,
             ws_ping_timeout=PONG_SECONDS,
-            # A compressor would double the memory of an idle socket.
-            ws_per_message_deflate=False,
+            ws_per_message_deflate=False,  # the protocol below has its own
             # The settings say whether a proxy is believed, whichever server runs.
             proxy_headers=False,
             server_header=False,
@@ -64,6 +69,48 @@ class Config(uvicorn.Config):
             timeout_graceful_shutdown=STOP_SECONDS,
         )
         self.bounds = bounds
+
+
+class Inflate(PerMessageDeflate):
+    """Compression as it was negotiated: the library decompresses what comes, `FrameEncoder` compresses what goes.
+
+    The library decompresses all frames of a read before the protocol sees the first one, so `room` bounds the bytes
+    that come of a read. What no one reads is not decompressed (`is_unread`).
+    """
+
+    def __init__(self, agreed: PerMessageDeflate) -> None:
+        self.room = 0
+        self.is_unread = False
+        no_context, bits = agreed.remote_no_context_takeover, agreed.remote_max_window_bits
+        super().__init__(no_context, True, bits, agreed.local_max_window_bits)
+        self._keeps_context = not agreed.local_no_context_takeover
+
+    def outgoing(self) -> FrameEncoder:
+        return FrameEncoder(self.local_max_window_bits, keeps_context=self._keeps_context)
+
+    def decode(self, frame: Frame, *, max_size: int | None = None) -> Frame:
+        if self.is_unread and frame.opcode not in CTRL_OPCODES:
+            return Frame(frame.opcode, b"", frame.fin)
+        decoded = super().decode(frame, max_size=max(1, self.room if max_size is None else min(self.room, max_size)))
+        self.room -= len(decoded.data)
+        return decoded
+
+    def encode(self, frame: Frame) -> Frame:
+        """Leave a frame as it is: any frame may come without compression."""
+        return frame
+
+
+class DeflateFactory(ServerPerMessageDeflateFactory):
+    """Accepts compression. Clients keep no context, so that a socket at rest has none."""
+
+    def process_request_params(
+        self, params: Sequence[ExtensionParameter], accepted_extensions: Sequence[Extension]
+    ) -> tuple[list[ExtensionParameter], PerMessageDeflate]:
+        response, agreed = super().process_request_params(params, accepted_extensions)
+        return response, Inflate(agreed)
+
+
+DEFLATE = DeflateFactory(client_no_context_takeover=True, server_max_window_bits=WINDOW_BITS)
 
 
 class StallTimer:
@@ -197,6 +244,17 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._given_up = False
         self._keepalive = Keepalive()
         self._abort_timer: asyncio.TimerHandle | None = None
+        self.conn.available_extensions = [DEFLATE]
+        self._encoder = FrameEncoder()
+        self._inflate: Inflate | None = None
+
+    def handle_connect(self, event: Request) -> None:
+        super().handle_connect(event)
+        if self.response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
+            for extension in self.conn.extensions:
+                if isinstance(extension, Inflate):
+                    self._inflate, self._encoder = extension, extension.outgoing()
+            self.scope["extensions"]["parley.frames"] = {"send_now": self.send_now}
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -210,7 +268,10 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         if self._given_up:
             return
         self._keepalive.received()
-        if self.handshake_initiated and (self.close_sent or not self.handshake_complete):
+        is_unread = self.handshake_initiated and (self.close_sent or not self.handshake_complete)
+        if self._inflate is not None:
+            self._inflate.is_unread, self._inflate.room = is_unread, self.config.bounds.longest_frame
+        if is_unread:
             # A client waits for the answer to its handshake, and sends little after a close frame.
             self._ignored += len(data)
             if self._ignored > UNCOUNTED_BYTES:
@@ -249,10 +310,23 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:
         if message["type"] == "websocket.close":
             self._abort_soon()
-        self._keepalive.sent(len(message.get("text") or message.get("bytes") or b""))
+        elif message["type"] == "websocket.send" and isinstance(text := message.get("text"), str):
+            await self.writable.wait()
+            if self.send_now(text):
+                return
         await super().send(message)
 
+    def send_now(self, text: str) -> bool:
+        """Send a text, unless the connection takes nothing at the moment or is not open."""
+        is_open = self.handshake_complete and not (self.close_sent or self.disconnected)
+        if not is_open or not self.writable.is_set() or self.transport.is_closing():
+            return False
+        self._keepalive.sent(len(text))
+        self.transport.write(self._encoder.encode(text))
+        return True
+
     def send_keepalive_ping(self) -> None:
+        self._encoder.rest()
         super().send_keepalive_ping()
         if self.pong_timer is not None:
             self._await_pong(self._keepalive.pinged())

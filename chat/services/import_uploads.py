@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import IO, Any, ClassVar
@@ -78,8 +78,9 @@ def opened(*, owner: User, upload_id: str) -> Iterator[tuple[Upload, IO[bytes]]]
 
 
 def discard(*, owner: User, upload_id: str) -> None:
-    """Delete a file that the owner uploaded, if it still exists."""
-    default_storage.delete(_place(owner, upload_id))
+    """Delete a file that the owner uploaded, if it still exists; what cannot be deleted now expires."""
+    with suppress(OSError):
+        default_storage.delete(_place(owner, upload_id))
 
 
 def discard_all(owner_id: int) -> None:

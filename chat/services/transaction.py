@@ -19,6 +19,7 @@ from chat.bus import publisher
 from chat.bus.events import ChatEvent, MessageChanged, MessageEventName, MessageRemoved, SessionChanged, UsageChanged
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
+from chat.row_statements import insert_rows, lock_rows, update_returning, update_row
 from chat.snapshots import MessageSnapshot
 
 # The largest message in an event, in characters of text. A larger one is read from its row (the layer takes 64 KB).
@@ -34,20 +35,25 @@ class SessionTransaction:
     so that transactions cannot deadlock.
     """
 
-    def __init__(self, session: Session, run: SessionRun) -> None:
+    def __init__(
+        self, session: Session, run: SessionRun, last_sequence: int | None = None, *, has_queued: bool = True
+    ) -> None:
+        """`last_sequence`, if it is known already. `has_queued`: whether messages may be queued."""
         self.session = session
         self.run = run
+        self.has_queued = has_queued
         self.events: list[ChatEvent] = []
-        self._sequence: int | None = None
+        # Users and the tokens of responses for which `quotas.record_tokens` has to be called.
+        self.used: list[tuple[int | None, int]] = []
+        self._sequence = last_sequence
 
     @classmethod
     def lock(cls, session_id: str) -> SessionTransaction:
         """Lock both rows. Raises NoSuchSession if the session no longer exists."""
-        session = Session.objects.select_for_update().filter(pk=session_id).first()
-        run = SessionRun.objects.select_for_update().filter(pk=session_id).first()
-        if session is None or run is None:
+        sessions, runs = lock_rows(Session, [session_id]), lock_rows(SessionRun, [session_id])
+        if not sessions or not runs:
             raise NoSuchSession
-        return cls(session, run)
+        return cls(sessions[0], runs[0])
 
     def require_active(self) -> None:
         """Raise ServiceError if the session is archived, NoSuchSession if it is deleted."""
@@ -79,11 +85,16 @@ class SessionTransaction:
 
     def add_row(self, row: ChatMessage) -> None:
         """Add a row without an event. The caller records the event after it has added the row's attachments."""
-        row.session_id = self.session.pk
-        row.revision = self.next_revision()
-        if row.status != "queued":
-            row.sequence = self.next_sequence()
-        row.save(force_insert=True)
+        self.add_rows([row])
+
+    def add_rows(self, rows: Sequence[ChatMessage]) -> None:
+        """Add rows in one statement, without events."""
+        for row in rows:
+            row.session_id, row.workspace_id = self.session.pk, self.session.workspace_id
+            row.revision = self.next_revision()
+            if row.status != "queued":
+                row.sequence = self.next_sequence()
+        insert_rows(rows)
 
     def update(
         self, name: MessageEventName, row: ChatMessage, fields: Mapping[str, Any], details: Json | None = None
@@ -92,8 +103,23 @@ class SessionTransaction:
         for column, value in fields.items():
             setattr(row, column, value)
         row.revision = self.next_revision()
-        row.save(update_fields=[*fields, "revision"])
+        update_row(row, [*fields, "revision"])
         self.record_event(name, row, details)
+
+    def update_unread(
+        self,
+        name: MessageEventName,
+        message_id: str,
+        fields: Mapping[str, Any],
+        details: Json | None = None,
+        *,
+        more_text: str = "",
+    ) -> ChatMessage:
+        """Change columns of a row that was not read, put `more_text` behind its text, and return the row."""
+        values = {**fields, "revision": self.next_revision()}
+        row = update_returning(ChatMessage, message_id, values, more_text)
+        self.record_event(name, row, details)
+        return row
 
     def reset_sequence(self) -> None:
         """Read the last sequence number again, because messages have moved."""
@@ -104,12 +130,13 @@ class SessionTransaction:
         save_revision(row, author, MessageRevision.Kind.WITHDRAW)
         row.removed_at = timezone.now()
         row.revision = self.next_revision()
-        row.save(update_fields=["removed_at", "revision"])
+        update_row(row, ["removed_at", "revision"])
         self.events.append(MessageRemoved(row.revision, row.pk))
 
     def record_event(self, name: MessageEventName, row: ChatMessage, details: Json | None = None) -> None:
         arguments = len(str(row.arguments)) if row.arguments else 0
-        small = len(row.text) + len(row.result) + arguments <= LARGEST_IN_EVENT
+        asked = len(str(row.asked)) if row.asked else 0
+        small = len(row.text) + len(row.result) + arguments + asked <= LARGEST_IN_EVENT
         message = MessageSnapshot.from_row(row) if small else None
         self.events.append(MessageChanged(name, row.revision, row.pk, message, details or {}))
 
@@ -128,7 +155,7 @@ class SessionTransaction:
         session's own columns leave it as it is.
         """
         activity = ["updated_at"] if is_activity else []
-        self.session.save(update_fields=["revision", *activity, *columns])
+        update_row(self.session, ["revision", *activity, *columns])
         self.publish_on_commit()
 
     def publish_on_commit(self) -> None:
@@ -142,9 +169,13 @@ def publish_on_commit(session_id: str, events: Sequence[ChatEvent]) -> None:
     transaction.on_commit(partial(publisher.publish, session_id, events))
 
 
-def notify_session_lists(*, sessions: Iterable[str] = (), users: Iterable[int] = ()) -> None:
-    """On commit, let open pages update their session list: of all who may see these sessions, and of `users`."""
-    transaction.on_commit(partial(publisher.notify_session_lists, sessions=sessions, users=users))
+def notify_session_lists(*, sessions: Iterable[str] = (), users: Iterable[int] = (), read_in: str = "") -> None:
+    """On commit, let open pages update their session list: of all who may see these sessions, and of `users`.
+
+    `read_in`: the session in which `users` have read, if nothing else is new for them.
+    """
+    notify = partial(publisher.notify_session_lists, sessions=sessions, users=users, read_in=read_in)
+    transaction.on_commit(notify)
 
 
 def notify_access_changed(user_id: int) -> None:

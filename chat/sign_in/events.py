@@ -1,4 +1,4 @@
-"""Writes into the security log who signed in and out, and who failed: whatever page, or library, let them try."""
+"""Acts on signing in and out, whatever page, or library, let people try: the security log, and push messages."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from django.contrib.auth.signals import user_logged_in, user_logged_out, user_lo
 from django.http import HttpRequest
 
 from chat.models import User
+from chat.security.session_store import PUSH
+from chat.services.people import push
 from chat.services.people.security_log import Kind, record
 
 
@@ -34,6 +36,8 @@ def _method(step: dict[str, Any]) -> str:
 def _signed_out(sender: Any, request: HttpRequest, user: User | None, **signal: Any) -> None:
     if user is not None:
         record(Kind.SIGN_OUT, actor=user, person=user)
+        if digest := request.session.get(PUSH):
+            push.forget(user=user, digests=[digest])
 
 
 def _failed(sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **signal: Any) -> None:

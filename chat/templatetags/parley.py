@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from django import template
+from django.template import Context
 from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -15,6 +16,8 @@ from chat.assets.scripts import modules_of
 from chat.assets.static_files import bundled, is_prepared
 from chat.rendering.messages.attachments import attached
 from chat.rendering.text import formatting
+from chat.security import web_push
+from chat.security.session_store import PUSH, PUSH_KEY
 
 register = template.Library()
 register.filter("moment", formatting.moment)
@@ -52,6 +55,13 @@ def stylesheets(names: Iterable[str] = ()) -> SafeString:
 def late_stylesheets() -> SafeString:
     """Load the style sheets of what opens at a button or a key."""
     return _links((styles.ALL_LATE,) if is_prepared() else styles.LATE)
+
+
+@register.simple_tag(takes_context=True)
+def push_digest(context: Context) -> str:
+    """Name the push subscription of this browser's login, if it was made with the present key."""
+    session = context["request"].session
+    return str(session.get(PUSH, "")) if session.get(PUSH_KEY) == web_push.key_id() else ""
 
 
 def _links(names: Iterable[str]) -> SafeString:

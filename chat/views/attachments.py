@@ -6,10 +6,12 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, JsonResponse
+from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat.access import session_for
+from chat.downloads import of_stored, requested_range
 from chat.errors import ServiceError
 from chat.models import Attachment, Session, SessionRole
 from chat.queries import attachments as stored
@@ -58,7 +60,7 @@ def remove(request: SignedInRequest, attachment_id: str) -> HttpResponse:
 
 @require_GET
 @signed_in
-def whole(request: SignedInRequest, attachment_id: str) -> HttpResponse:
+def whole(request: SignedInRequest, attachment_id: str) -> HttpResponseBase:
     """Serve the file: inline if browsers show its type safely, else as a download."""
     attachment = _found(request, attachment_id)
     return _file(request, attachment, "", attachment.media_type)
@@ -66,7 +68,7 @@ def whole(request: SignedInRequest, attachment_id: str) -> HttpResponse:
 
 @require_GET
 @signed_in
-def thumb(request: SignedInRequest, attachment_id: str) -> HttpResponse:
+def thumb(request: SignedInRequest, attachment_id: str) -> HttpResponseBase:
     """Serve the thumbnail of an image."""
     attachment = _found(request, attachment_id)
     if attachment.kind != Attachment.Kind.IMAGE:
@@ -81,18 +83,26 @@ def _found(request: SignedInRequest, attachment_id: str) -> Attachment:
         raise Http404(str(refused)) from refused
 
 
-def _file(request: HttpRequest, attachment: Attachment, form: str, media_type: str) -> HttpResponse:
+def _file(request: HttpRequest, attachment: Attachment, form: str, media_type: str) -> HttpResponseBase:
     tag = f'"{attachment.pk}{form}"'
     headers = {"ETag": tag, "Cache-Control": CACHED}
     if request.headers.get("If-None-Match", "").removeprefix("W/") == tag:  # compression makes it a weak one
         return HttpResponseNotModified(headers=headers)
     try:
-        data = stored.data_of(attachment, form)
+        data = stored.opened(attachment, form)
     except NoSuchAttachment as refused:
         raise Http404(str(refused)) from refused
-    shown = "inline" if attachment.kind in SHOWN else "attachment"
+    is_shown = attachment.kind in SHOWN
+    shown = "inline" if is_shown else "attachment"
     headers |= {"Content-Security-Policy": SANDBOX, "Content-Disposition": _disposition(shown, attachment.name)}
-    return HttpResponse(data, content_type=media_type, headers=headers)
+    if not is_shown:  # text is compressed, and its parts are those of no file
+        return of_stored(request, data, media_type=media_type, headers=headers)
+    headers["Accept-Ranges"] = "bytes"
+    part = requested_range(request, tag, data.size)
+    if part is not None and not part:
+        data.close()
+        return HttpResponse(status=416, headers={"Content-Range": f"bytes */{data.size}"})
+    return of_stored(request, data, part, media_type=media_type, headers=headers)
 
 
 def _disposition(shown: str, name: str) -> str:

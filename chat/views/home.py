@@ -20,7 +20,7 @@ from agents.registry import Prompt, opening
 from chat.access import may_begin_sessions, require_no_guest, session_for, workspace_for
 from chat.agents_setup import registry
 from chat.errors import ServiceError
-from chat.models import Session, SessionRole, Workspace
+from chat.models import Session, SessionRole, User, Workspace
 from chat.queries import presets
 from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import colour, initials
@@ -162,9 +162,9 @@ def _address(place: Place) -> str:
     return reverse("workspace", args=[place.id])
 
 
-def agents() -> list[Agent]:
-    """Return the agents to choose from, the default one first."""
-    known = presets.presets()
+def agents(user: User, here: Place | None) -> list[Agent]:
+    """Return the agents to choose from in a workspace, the default one first."""
+    known = presets.presets(user, here.id if here else None)
     return [Agent(each.name, each.title, each.model, spoken(each.prompts) or default_prompts()) for each in known]
 
 
@@ -198,7 +198,7 @@ def _home(
     if places.here is None and not may_begin_sessions(request.user):
         values = {"recent": recent(request.user, RECENT), "styles": STYLES, **rail_values(request, places)}
         return render(request, "chat/guest_home.html", values, status=status)
-    known = agents()
+    known = agents(request.user, places.here)
     values = {
         "agents": known,
         "agent": next((each for each in known if each.name == agent), known[0]),

@@ -20,8 +20,11 @@ from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import McpServer, Workspace
 from chat.queries.mcp_servers import as_added, is_shadowed
+from chat.runner.mcp_tokens import TokenStore
 from chat.services.people import mcp_servers as service
+from chat.services.people import mcp_sign_in as sign_in_service
 from chat.services.people.mcp_servers import Settings
+from chat.views import mcp_sign_in
 from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
 
 Values = dict[str, Any]
@@ -46,6 +49,20 @@ class ServerForm(forms.Form):
         strip=False,
         widget=forms.Textarea({**INPUT, "rows": 2, "placeholder": "Authorization: Bearer …"}),
         help_text=gettext_lazy("One per line, as “Name: value”. Stored encrypted and never shown again."),
+    )
+    client_id = forms.CharField(
+        label=gettext_lazy("OAuth client ID"),
+        required=False,
+        max_length=2000,
+        widget=forms.TextInput(INPUT),
+        help_text=gettext_lazy("Only if the server asks for a sign-in and doesn’t let Parley register itself."),
+    )
+    client_secret = forms.CharField(
+        label=gettext_lazy("OAuth client secret"),
+        required=False,
+        max_length=2000,
+        widget=forms.PasswordInput({**INPUT, "autocomplete": "new-password"}),
+        help_text=gettext_lazy("Stored encrypted and never shown again."),
     )
     tools = forms.CharField(
         label=gettext_lazy("Tools"),
@@ -79,7 +96,13 @@ class ServerForm(forms.Form):
         given = dict(self.cleaned_data)
         headers = service.headers_from(given.pop("headers").splitlines())
         tools = [line.strip() for line in given.pop("tools").splitlines() if line.strip()]
-        return Settings(**given, headers=None if keeps_headers and not headers else headers, tools=tools or None)
+        client = given.pop("client_id"), given.pop("client_secret")
+        return Settings(
+            **given,
+            headers=None if keeps_headers and not headers else headers,
+            oauth_client=None if keeps_headers and not any(client) else client,
+            tools=tools or None,
+        )
 
 
 @never_cache
@@ -126,8 +149,30 @@ def _test(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
 
     server = service.managed_server(request.user, _server_id(request))
     spend("mcp_checks", request.user.pk)
-    offer = async_to_sync(examine)(as_added(server))
+
+    async def examined() -> Any:
+        store = TokenStore()
+        try:
+            return await examine(added, store.of(added) if added.is_signed_in else None)
+        finally:
+            await store.close()
+
+    added = as_added(server)
+    offer = async_to_sync(examined)()
     return _page(request, workspace, {"tested": server.pk, "offer": offer})
+
+
+def _connect(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
+    """Show the link to the authorization server: a form of this site may not lead to another one."""
+    server = service.managed_server(request.user, _server_id(request))
+    begun = mcp_sign_in.begin(request, server)
+    values = {"connecting": server.pk, "sign_in_url": begun.url, "sign_in_host": mcp_sign_in.host_of(begun)}
+    return _page(request, workspace, values)
+
+
+def _disconnect(request: SignedInRequest, workspace: Workspace) -> str:
+    server = sign_in_service.disconnect(author=request.user, server_id=_server_id(request))
+    return _("“%(name)s” disconnected.") % {"name": server.name}
 
 
 PARTS: dict[str, Callable[[SignedInRequest, Workspace], str | HttpResponse]] = {
@@ -135,6 +180,8 @@ PARTS: dict[str, Callable[[SignedInRequest, Workspace], str | HttpResponse]] = {
     "change": _change,
     "remove": _remove,
     "test": _test,
+    "connect": _connect,
+    "disconnect": _disconnect,
 }
 
 
@@ -172,6 +219,7 @@ def _shown(request: SignedInRequest, server: McpServer, more: Values) -> Values:
         "form": form,
         "is_open": is_refused,
         "headers": service.header_names(server),
+        "stored": [*service.header_names(server), *([_("OAuth client")] if server.oauth_client else [])],
         "is_shadowed": is_shadowed(server),
     }
 

@@ -12,13 +12,14 @@ from django.views.decorators.http import require_GET
 
 from agents.reasoning import Reasoning, ReasoningSupport
 from agents.registry import ModelChoice
-from chat.access import may_begin_sessions, require_no_guest, session_for
+from chat.access import Permission, may, may_begin_sessions, require_no_guest, session_for
 from chat.agents_setup import registry
 from chat.errors import NotForGuests
-from chat.models import Session, SessionRole
+from chat.models import Session, SessionRole, User
 from chat.queries import presets, reasoning
 from chat.rendering.text.formatting import EFFORT_LEVELS
-from chat.views.requests import SignedInRequest, signed_in
+from chat.services.people.workspaces import places_of
+from chat.views.requests import SignedInRequest, number, signed_in
 
 # With more choices, the picker has a search field.
 GLANCE = 8
@@ -42,7 +43,7 @@ def models(request: SignedInRequest, session_id: str) -> HttpResponse:
     row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     require_no_guest(request.user, row)
     values = {
-        **_choices(row.agent, row.provider, row.model),
+        **_choices(request.user, row.workspace_id, (row.agent, row.provider, row.model)),
         "missing": _is_missing(row),
         **_reasoning_choices(reasoning.offered(row), reasoning.applied(row)),
     }
@@ -53,18 +54,24 @@ def models(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def models_of_new(request: SignedInRequest) -> HttpResponse:
-    """Show the agents and models that a new session may use; `?agent=` and `?model=` are what the form has."""
+    """Show the agents and models that a new session may use in a `?workspace=`, by default the current one.
+
+    `?agent=` and `?model=` are what the form has.
+    """
     if not may_begin_sessions(request.user):
         raise NotForGuests
-    chosen = presets.offered(request.GET.get("agent", "")) or presets.presets()[0]
+    here = places_of(request.user, number(request.GET.get("workspace", ""))).here
+    place = here.id if here else None
+    chosen = presets.offered(request.GET.get("agent", ""), request.user, place) or presets.presets()[0]
     provider, _slash, model = request.GET.get("model", "").partition("/")
-    values = _choices(chosen.name, provider, model) if model else _choices(chosen.name, chosen.provider, chosen.model)
-    return render(request, "chat/session/models.html", values)
+    now = (provider, model) if model else (chosen.provider, chosen.model)
+    return render(request, "chat/session/models.html", _choices(request.user, place, (chosen.name, *now)))
 
 
-def _choices(agent: str, provider: str, model: str) -> dict[str, Any]:
-    """List the agents, if there are several, and the models; the arguments are what is chosen now."""
-    agents = presets.presets()
+def _choices(user: User, workspace_id: int | None, now: tuple[str, str, str]) -> dict[str, Any]:
+    """List the agents, if there are several, and the models; `now` are the chosen agent, provider and model."""
+    agent, provider, model = now
+    agents = presets.presets(user, workspace_id)
     several = len({agent, *(each.name for each in agents)}) > 1
     known = [choice for choice in registry().known_models() if choice.model]
     return {
@@ -73,6 +80,7 @@ def _choices(agent: str, provider: str, model: str) -> dict[str, Any]:
         "provider": provider,
         "model": model,
         "models": _grouped(known),
+        "workspace": workspace_id if workspace_id and may(user, Permission.MAKE_AGENTS, workspace_id) else None,
         "many": len(known) + len(agents) * several > GLANCE,
     }
 

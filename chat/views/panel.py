@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from chat.access import is_guest_in, session_for
-from chat.agents_setup import registry
+from agents.messages import Json
+from chat.access import Permission, is_guest_in, may, session_for, team_of
 from chat.commands import LONGEST_PROMPT
-from chat.models import SessionRole
+from chat.models import Session, SessionRole
 from chat.queries import cast, presets
+from chat.queries.knowledge import ALL, chosen, files_for, tools_of
 from chat.queries.mcp_servers import with_servers
 from chat.queries.usage import usage_of
 from chat.services.people.sharing import members
@@ -26,16 +29,18 @@ def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
     row, role = session_for(request.user, session_id)
     own = with_servers(presets.own(row), row)
     can_edit = role.covers(SessionRole.EDITOR) and row.status == row.Status.ACTIVE
+    is_guest = is_guest_in(request.user, row)
+    is_member = may(request.user, Permission.SEE_MEMBERS, row.workspace_id)
     there = cast.members(row) or [cast.Member(row.agent, own.title, row.provider, row.model)]
+    names = {agent.name for agent in there}
     values = {
         "session": row,
         "agent": own.title,
         "agents": there,
-        "offered": [each for each in presets.presets() if each.name not in {agent.name for agent in there}],
-        "may_choose": can_edit and not is_guest_in(request.user, row),
-        "tools": [
-            (tool.name, _first_paragraph(tool.description)) for tool in registry().usable_tools(own.tools, own.servers)
-        ],
+        "offered": [each for each in presets.presets(request.user, row.workspace_id) if each.name not in names],
+        "may_choose": can_edit and not is_guest,
+        "tools": [(tool.name, tool.summary) for tool in tools_of(row, own)],
+        "knowledge": _knowledge(row, own.knowledge, is_member=is_member),
         "members": members(row),
         "usage": usage_of(row),
         "can_edit": can_edit,
@@ -44,6 +49,14 @@ def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
     return render(request, "chat/session/panel.html", values)
 
 
-def _first_paragraph(description: str) -> str:
-    """Return the part of a tool's description that is for users; the rest is for the model."""
-    return " ".join(description.strip().split("\n\n")[0].split())
+def _knowledge(session: Session, entries: Collection[str], *, is_member: bool) -> Json:
+    """Describe the files that the agent may use, and which it uses. Only members of the workspace learn of the rest."""
+    files = list(files_for(session))
+    used = {each.pk for each in chosen(files, entries)}
+    shown = files if is_member else [each for each in files if each.pk in used]
+    return {
+        "all": ALL in entries,
+        "files": [(each, each.pk in used) for each in shown],
+        "used": len(used),
+        "may_open": is_member and (bool(files) or team_of(session).exists()),
+    }

@@ -20,6 +20,7 @@ from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure, set_right
 from chat.queries import presets
 from chat.queries.attachments import fetch_attachments
+from chat.queries.knowledge import tools_of
 from chat.queries.mcp_servers import with_servers
 from chat.queries.model_requests import RecordedRequest, past_request
 from chat.rendering.messages.context_blocks import BlockView, Excerpt, LineView, block_view, text_of_row
@@ -68,7 +69,7 @@ def _then(session: Session, past: RecordedRequest) -> _Then:
     seen = view_of(session, past.rows, past.made.agent)
     system = prompt_of(session, seen, past.made.agent, past.system_prompt)
     now = with_servers(presets.own(session, past.made.agent), session)
-    tools = of_tools(registry().usable_tools(past.made.tools, now.servers))
+    tools = of_tools(tools_of(session, now, past.made.tools))
     form = form_of(agent.provider if agent else None, past.made.model)
 
     def sent(messages: Sequence[Message]) -> list[Thinking]:
@@ -106,7 +107,7 @@ def _compared(session: Session, past: RecordedRequest, then: _Then) -> Json:
     fetch_attachments(fresh, with_text=True)
     system = prompt_of(session, view_of(session, before, past.made.agent), past.made.agent)
     now = with_servers(presets.own(session, past.made.agent), session)
-    tools = [tool.name for tool in registry().usable_tools(now.tools, now.servers)]
+    tools = [tool.name for tool in tools_of(session, now)]
     return {
         "fresh": [_drawn(block, then) for block in blocks(fresh)[:MOST_NEW]],
         "counts": _counts(past, len(fresh)),

@@ -21,7 +21,7 @@ from chat.views.requests import SignedInRequest, signed_in
 def people(request: SignedInRequest, session_id: str) -> HttpResponse:
     """List the members of a session, the owner first."""
     row, _role = session_for(request.user, session_id)
-    members = sharing.members(row)
+    members = sharing.mentionable(row)
     names = senders(member.user for member in members)
     return JsonResponse({"people": [_described(member, names[member.user.pk]) for member in members]})
 

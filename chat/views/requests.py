@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from django.views.csrf import csrf_failure
 
 from chat import ids
-from chat.errors import Forbidden, NoSuchSession, NoSuchWorkspace, ServiceError
+from chat.errors import Forbidden, NoSuchAgentHere, NoSuchSession, NoSuchWorkspace, ServiceError
 from chat.models import ChatMessage, User
 
 P = ParamSpec("P")
@@ -63,7 +63,7 @@ def signed_in(
     def answer(request: SignedInRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         try:
             return view(request, *args, **kwargs)
-        except (NoSuchSession, NoSuchWorkspace) as refused:
+        except (NoSuchSession, NoSuchWorkspace, NoSuchAgentHere) as refused:
             raise Http404(str(refused)) from refused
         except Forbidden as refused:
             raise PermissionDenied(str(refused)) from refused

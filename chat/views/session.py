@@ -15,12 +15,12 @@ from django.views.decorators.http import require_GET
 from chat import ids
 from chat.access import session_for
 from chat.assets.styles import STYLES
+from chat.bus.events import StatusChanged
 from chat.errors import NoSuchSession
 from chat.models import Session, SessionRole, User
 from chat.queries import messages as reading
 from chat.queries import presets
 from chat.rendering.messages.frames import message_html, session_parts, status_html
-from chat.services.messages.senders import senders
 from chat.services.people.sharing import members
 from chat.services.people.workspaces import Places, enter, places_of
 from chat.services.sessions.user_state import state_of
@@ -41,23 +41,25 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     page = reading.page_of(row)
     inside = members(row)
     places = _places(request, row)
+    own_place = places.here if places.here is not None and places.here.id == row.workspace_id else None
     people = [member.user for member in inside]
     own = presets.own(row)  # its title is the agent's name before any model is known (UI-06)
     values = {
         "session": snapshot,
         "parts": session_parts(snapshot),
         "queued": [message_html(message) for message in page.queued],
-        "thinking": status_html("thinking", ""),
+        "thinking": status_html(StatusChanged("thinking")),
         "can_edit": role.covers(SessionRole.EDITOR),
         "role": role.value,
-        "origin": _origin(request.user, row),
-        "can_share": role.covers(SessionRole.OWNER),
-        "manages": places.here is not None and places.here.id == row.workspace_id and places.here.is_managed,
+        "origin": _related(request.user, row.parent_session_id),
+        "caller": _related(request.user, row.caller_session_id),
+        "can_share": role.covers(SessionRole.OWNER) and not row.caller_session_id,
+        "manages": own_place is not None and own_place.is_managed,
+        "workspace_role": own_place.role if own_place is not None else "",
         "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
         "agent_name": own.title,
         "agents": json.dumps(snapshot.agents),
         "faces": json.dumps({user.pk: picture_url(user) for user in people}),
-        "viewer_name": senders(people).get(request.user.pk, request.user.sender),
         "prompts": spoken(own.prompts),
         "limit": settings.MAX_MESSAGE_CHARS,
         "participation": state_of(request.user, row),
@@ -70,10 +72,10 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     return response
 
 
-def _origin(user: User, row: Session) -> Session | None:
-    """Return the session that this one was forked from, if the user may open it."""
+def _related(user: User, session_id: str | None) -> Session | None:
+    """Return the session that this one was forked from, or works for, if the user may open it."""
     try:
-        return session_for(user, row.parent_session_id)[0] if row.parent_session_id else None
+        return session_for(user, session_id)[0] if session_id else None
     except NoSuchSession:
         return None
 

@@ -1,4 +1,4 @@
-"""The settings page: preferences, profile, password, API tokens and guests."""
+"""The settings page: preferences, notifications, profile, password, API tokens and guests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chat.downloads import file_name, passed_on
 from chat.errors import Invalid, ServiceError
 from chat.queries.memory import kept_and_removed
+from chat.security import web_push
 from chat.services.people import accounts, guests, memory
 from chat.services.people import preferences as service
 from chat.services.people.second_factor import can_sign_in_again
 from chat.transfer import public as transfer
-from chat.views import tokens
+from chat.views import push, tokens
 from chat.views.forms import password_form
 from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, number, signed_in
@@ -78,10 +79,14 @@ def preferences(request: SignedInRequest) -> HttpResponse:
 
 def _choose(request: SignedInRequest) -> str:
     values = _given(request)
-    values.setdefault("notify", "no")  # browsers do not send unchecked boxes
     service.choose(user=request.user, values=values)
     with translation.override(request.user.language or translation.get_language()):
         return _("Saved.")
+
+
+def _choose_notifications(request: SignedInRequest) -> str:
+    service.choose(user=request.user, values={"notify": request.POST.get("notify", "no")})  # an empty box is not sent
+    return _("Saved.")
 
 
 def _given(request: SignedInRequest) -> dict[str, str]:
@@ -155,6 +160,8 @@ def _memory(request: SignedInRequest) -> str:
 
 PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {
     "preferences": _choose,
+    "notifications": _choose_notifications,
+    "push_remove": push.remove,
     "name": _name,
     "picture": _picture,
     "no-picture": _no_picture,
@@ -186,6 +193,8 @@ def _page(request: SignedInRequest, more: Values | None = None, status: int = 20
         "guests": _guests(request),
         "notes": notes,
         "removed_notes": removed,
+        "push_key": web_push.public_key(),
+        **push.browsers(request),
         **tokens.values(request),
         **(more or {}),
     }

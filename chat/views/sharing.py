@@ -28,7 +28,8 @@ FIND_FROM = 8
 def dialog(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Show the members; the owner may change them, others may leave."""
     row, role = session_for(request.user, session_id)
-    return _dialog(request, row) if role == SessionRole.OWNER else _members(request, row)
+    manages = role == SessionRole.OWNER and not row.caller_session_id
+    return _dialog(request, row) if manages else _members(request, row)
 
 
 @require_POST
@@ -47,6 +48,15 @@ def unshare(request: SignedInRequest, session_id: str) -> HttpResponse:
     row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     person = _person(request)
     return _change(request, row, lambda: sharing.unshare(session=row, author=request.user, user=person))
+
+
+@require_POST
+@signed_in
+def open_to_workspace(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """Open the session to all members of the workspace, or close it to them."""
+    row, _role = session_for(request.user, session_id, SessionRole.OWNER)
+    role = request.POST.get("role", "")
+    return _change(request, row, lambda: sharing.open_to_workspace(session=row, author=request.user, role=role))
 
 
 @require_POST
@@ -89,6 +99,7 @@ def _change(request: SignedInRequest, row: Session, change: Callable[[], None]) 
         change()
     except ServiceError as refused:
         return _dialog(request, row, refused=str(refused), status=422)
+    row.refresh_from_db(fields=["workspace_role"])
     return _dialog(request, row)
 
 
@@ -109,6 +120,7 @@ def _dialog(
             {"user": user, "username": user.username, "picture": picture_url(user)} for user in sharing.candidates(row)
         ],
         "roles": sharing.GIVEN_ROLES,
+        "may_open": sharing.may_open_to_workspace(row, request.user),
         "uses": sharing.USES,
         "people": _people(row),
         "invitations": sharing.invitations(row),

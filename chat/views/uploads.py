@@ -1,4 +1,4 @@
-"""Helpers of views that scripts upload files to: errors are JSON, too."""
+"""Helpers of views that scripts send forms and files to: errors are JSON, too."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def for_scripts(
     @wraps(view)
     def answer(request: SignedInRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         if not isinstance(request.user, User):
-            return _refusal("signed_out", _("You’re signed out. Sign in again, then attach the file."), SIGNED_OUT)
+            return _refusal("signed_out", _("You’re signed out. Sign in, then try again."), SIGNED_OUT)
         try:
             return view(request, *args, **kwargs)
         except ServiceError as refused:

@@ -1,4 +1,4 @@
-"""The settings of a workspace: its members and what they have used."""
+"""The settings of a workspace: its members, the rules for its agents’ tools, and what has been used."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ from django.utils.translation import pgettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from agents.approval import MOST_APPROVALS
 from chat.access import PERMISSIONS, Permission, may, workspace_where
+from chat.agents_setup import registry
 from chat.errors import Forbidden, ServiceError
-from chat.models import Membership, Workspace
+from chat.models import ApprovalRule, Membership, Workspace
 from chat.queries.memory import kept_and_removed
+from chat.queries.workspace_rules import rules_in
 from chat.queries.workspace_usage import usage_by_owner
 from chat.services.people import members, memory, workspaces
+from chat.services.people import workspace_rules as rules
 from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
 
+Verdict = ApprovalRule.Verdict
 ROLES = {
     Membership.Role.OWNER: pgettext_lazy("workspace role", "Owner"),
     Membership.Role.ADMIN: pgettext_lazy("workspace role", "Admin"),
@@ -44,7 +49,7 @@ def workspace_settings(request: SignedInRequest, workspace_id: str) -> HttpRespo
             PARTS[part](request, workspace)
     except ServiceError as refused:
         status = 403 if isinstance(refused, Forbidden) else 422
-        return _page(request, workspace, {part: refused.message}, status=status)
+        return _page(request, workspace, {part.replace("-", "_"): refused.message}, status=status)
     is_in = may(request.user, Permission.SEE_MEMBERS, workspace.pk)
     return redirect("workspace-settings", workspace.pk) if is_in else redirect("home")
 
@@ -71,6 +76,31 @@ def _bring_back(request: SignedInRequest, workspace: Workspace) -> None:
     messages.success(request, _("%(name)s is a member again.") % {"name": back.user.sender})
 
 
+def _save_rule(request: SignedInRequest, workspace: Workspace) -> None:
+    given = request.POST
+    saved = rules.save(
+        author=request.user,
+        workspace_id=workspace.pk,
+        rule=given.get("rule", ""),
+        verdict=given.get("verdict", ""),
+        approvals=number(given.get("approvals", "")) or 0,
+        approvers=given.get("approvers", ""),
+    )
+    messages.success(request, _("Rule for “%(rule)s” saved.") % {"rule": saved.rule})
+
+
+def _remove_rule(request: SignedInRequest, workspace: Workspace) -> None:
+    rule_id = number(request.POST.get("rule_id", "")) or 0
+    removed, undo = rules.remove(author=request.user, workspace_id=workspace.pk, rule_id=rule_id)
+    words = _("Rule for “%(rule)s” removed.") % {"rule": removed.rule}
+    messages.success(request, words, extra_tags=f"bring-rule-back {undo}")
+
+
+def _bring_rule_back(request: SignedInRequest, workspace: Workspace) -> None:
+    back = rules.bring_back(author=request.user, workspace_id=workspace.pk, undo=request.POST.get("undo", ""))
+    messages.success(request, _("Rule for “%(rule)s” saved.") % {"rule": back.rule})
+
+
 def _notes(request: SignedInRequest, workspace: Workspace) -> None:
     """Add, accept, edit, remove or restore a note of the workspace."""
     act, text = request.POST.get("act", ""), request.POST.get("text", "")
@@ -87,6 +117,9 @@ PARTS: dict[str, Callable[[SignedInRequest, Workspace], None]] = {
     "role": _change_role,
     "remove": _remove,
     "bring-back": _bring_back,
+    "rule": _save_rule,
+    "remove-rule": _remove_rule,
+    "bring-rule-back": _bring_rule_back,
     "notes": _notes,
 }
 
@@ -106,6 +139,13 @@ def _page(
         "people": [_person(each, mine) for each in found],
         "roles": [(role, ROLES[Membership.Role(role)]) for role in members.given_roles(mine.role)],
         "usage": usage_by_owner(workspace) if Permission.SEE_USAGE in granted else [],
+        "rules": rules_in(workspace),
+        "verdicts": [(each.value, each.label) for each in (Verdict.ASK, Verdict.ALLOW, Verdict.DENY)],
+        "approvers": ApprovalRule.Approvers.choices,
+        "most_approvals": MOST_APPROVALS,
+        "tools": registry().tool_names(),
+        "example": "bash(git push*)",
+        "asked": request.POST if refused else {},
         "notes": notes,
         "removed_notes": removed if Permission.MANAGE_NOTES in granted else (),
         "refused": refused or {},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from chat.models import ChatMessage, Membership, Session, SessionRole, User, Workspace
+from chat.models import AgentPreset, ChatMessage, Membership, Session, SessionRole, User, Workspace
 from chat.services.people import sharing
 from chat.services.sessions.lifecycle import create_session
 from tests.support.testing_node import person
@@ -25,6 +25,7 @@ EVERYONE = (*SIGNED_IN, ANONYMOUS)
 Status = int | str
 Expected = dict[str, Status]
 MESSAGE = "m_" + "1" * 24  # a user said it in the session
+SHARED_AGENT, OWN_AGENT = "shared-agent", "own-agent"  # the owner has made them
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,9 @@ class People:
         token = sharing.invite(session=self.session, author=self[OWNER], role=SessionRole.EDITOR)
         sharing.accept(token=token, user=self[GUEST])
         ChatMessage.objects.create(pk=MESSAGE, session=self.session, sequence=1000, role="user", text="Hello")
+        for name, is_shared in ((SHARED_AGENT, True), (OWN_AGENT, False)):
+            values = {"title": name, "workspace": workspace, "user": self[OWNER], "prompts": ["Hi"]}
+            AgentPreset.objects.create(name=name, is_shared=is_shared, **values)
         self[LEFT].memberships.all().delete()
 
     def __getitem__(self, name: str) -> User:

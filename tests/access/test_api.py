@@ -19,7 +19,7 @@ from pytest_django.fixtures import Settings
 
 from chat.api.api import api
 from chat.models import Attachment, ModelRequest, Suggestion
-from chat.services.people import api_tokens
+from chat.services.people import api_tokens, knowledge, memory
 from tests.access.people import (
     ADMIN,
     ANONYMOUS,
@@ -28,6 +28,7 @@ from tests.access.people import (
     GUEST,
     MESSAGE,
     OWNER,
+    SHARED_AGENT,
     STRANGER,
     STRANGERS,
     VIEWER,
@@ -53,7 +54,9 @@ FACE = Face(401)
 signed_in, seeing, editing, owning = FACE.signed_in, FACE.seeing, FACE.editing, FACE.owning
 choosing, members, managing = FACE.choosing, FACE.members, FACE.managing
 W = "/workspaces/{workspace_id}/members/{user_id}"
+AGENT = "/workspaces/{workspace_id}/agents/{agent_name}"
 G = "/workspaces/{workspace_id}/guests/{user_id}"
+WN = "/workspaces/{workspace_id}/notes"
 RESPONSE = "r_" + "1" * 24
 
 
@@ -88,7 +91,39 @@ MATRIX = [
     # Members may remove themselves.
     Row("DELETE", W, {**managing(204), STRANGER: 204}),
     Row("GET", "/workspaces/{workspace_id}/usage", managing(200)),
+    Row("GET", "/workspaces/{workspace_id}/rules", members(200)),
+    Row("PUT", "/workspaces/{workspace_id}/rules", managing(200), {"rule": "bash", "verdict": "deny"}),
+    Row("DELETE", "/workspaces/{workspace_id}/rules/{rule_id}", managing(404)),
+    Row("GET", "/workspaces/{workspace_id}/agents", members(200)),
+    Row("POST", "/workspaces/{workspace_id}/agents", members(201), {"title": "Writer"}),
+    Row("GET", AGENT, members(200)),
+    Row("PATCH", AGENT, {**members(403), OWNER: 200, ADMIN: 200}, {"title": "Writer"}),
+    Row("POST", f"{AGENT}/copy", members(201)),
     Row("POST", "/workspaces/{workspace_id}/enter", members(204)),
+    Row("GET", "/me/notes", signed_in(200)),
+    Row("POST", "/me/notes", signed_in(201), {"text": "Hi"}),
+    # A note of the owner's.
+    Row("PATCH", "/me/notes/{note_id}", {**signed_in(404), OWNER: 200}, {"text": "Hey"}),
+    Row("DELETE", "/me/notes/{note_id}", {**signed_in(404), OWNER: 204}),
+    Row("POST", "/me/notes/{note_id}/restore", {**signed_in(404), OWNER: 200}),
+    Row("GET", f"{WN}", members(200)),
+    Row("GET", f"{WN}", managing(200), query="?removed=true"),
+    Row("POST", f"{WN}", members(201), {"text": "Hi"}),
+    # It is not one of the workspace, and only who manages its notes learns that.
+    Row("PATCH", f"{WN}/{{note_id}}", managing(404), {"accepted": True}),
+    Row("DELETE", f"{WN}/{{note_id}}", managing(404)),
+    Row("POST", f"{WN}/{{note_id}}/restore", managing(404)),
+    Row("GET", "/workspaces/{workspace_id}/knowledge", members(200)),
+    Row("GET", "/workspaces/{workspace_id}/knowledge", members(200), query="?removed=true"),
+    Row("POST", "/workspaces/{workspace_id}/knowledge", members(201), UPLOAD),
+    Row("GET", "/workspaces/{workspace_id}/knowledge/search", members(200), query="?q=plan"),
+    Row("GET", "/knowledge/{file_id}", members(200)),
+    Row("GET", "/knowledge/{file_id}/content", members(200)),
+    Row("GET", "/knowledge/{file_id}/passages", members(200)),
+    # The editor has added it.
+    Row("PATCH", "/knowledge/{file_id}", {**managing(200), EDITOR: 200}, {"name": "New.md"}),
+    Row("DELETE", "/knowledge/{file_id}", {**managing(204), EDITOR: 204}),
+    Row("POST", "/knowledge/{file_id}/restore", {**managing(200), EDITOR: 200}),
     Row("GET", "/models", signed_in(200)),
     Row("GET", "/agents", signed_in(200)),
     Row("GET", "/search", signed_in(200), query="?q=plan"),
@@ -118,6 +153,7 @@ MATRIX = [
     Row("GET", f"{S}/members", seeing(200)),
     Row("PUT", f"{S}/members/{{user_id}}", owning(204), {"role": "viewer"}),
     Row("DELETE", f"{S}/members/{{user_id}}", owning(204)),
+    Row("PUT", f"{S}/workspace-access", owning(204), {"role": ""}),
     Row("GET", f"{S}/invitations", owning(200)),
     Row("POST", f"{S}/invitations", owning(201), {"role": "editor"}),
     Row("DELETE", f"{S}/invitations", owning(204)),
@@ -137,6 +173,9 @@ MATRIX = [
     Row("DELETE", "/attachments/{attachment_id}", editing(403)),
     Row("PATCH", S, choosing(200), {"mode": "chat", "config": {"tools": []}}),
     Row("GET", f"{S}/context", seeing(200)),
+    Row("GET", f"{S}/workspace", seeing(200)),
+    Row("GET", f"{S}/workspace/file", seeing(404), query="?path=none"),
+    Row("GET", f"{S}/workspace/archive", seeing(200)),
     Row("GET", f"{S}/steps", seeing(200)),
     Row("GET", f"{S}/segments", seeing(200)),
     # What it goes on to say, and to whom, its own tests tell.
@@ -200,10 +239,17 @@ def _sent_file(people: People, own_files: None) -> None:
     file.file.save("a.txt", ContentFile(b"Hi"))
     Suggestion.objects.create(pk=SUGGESTION, message_id=MESSAGE, user=people[EDITOR], text="Hey", revision=0)
     ModelRequest.objects.create(response_id=RESPONSE, session=people.session, revision=0, rows=[[MESSAGE, 0]])
+    workspace = people.session.workspace_id
+    added = knowledge.add(
+        author=people[EDITOR], workspace_id=workspace, name="Plan.md", size=2, file=ContentFile(b"Hi")
+    )
     IDS.update(
+        file_id=added.pk,
+        note_id=memory.keep_mine(user=people[OWNER], text="Hi").pk,
         workspace_id=people.session.workspace_id,
         user_id=people[STRANGER].pk,
         invitation_id=1,
+        rule_id=1,
         response_id=RESPONSE,
         version=0,
     )
@@ -223,6 +269,7 @@ def ask(
             "attempt": "v_none",
             "number": 2,
             "name": "assistant",
+            "agent_name": SHARED_AGENT,
             "import_id": "unknown",
         }
     )

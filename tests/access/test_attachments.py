@@ -12,7 +12,7 @@ from chat.models import Attachment, ChatMessage
 from tests.access.people import ANONYMOUS, EDITOR, EVERYONE, GUEST, OWNER, VIEWER, People
 from tests.support import files
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files"), pytest.mark.each_storage]
 
 
 def client_of(people: People, name: str) -> Client:

@@ -115,7 +115,7 @@ def test_junk_in_one_field_only(people: People) -> None:
 
 def paths(people: People) -> Iterator[str]:
     for number, row in enumerate(ROUTES.values()):
-        found = reverse(row.route, args=["0"] if row.args or row in OF_SESSIONS else [])
+        found = reverse(row.route, args=["0"] * (len(row.args) or row in OF_SESSIONS))
         before, zero, after = found.partition("0")
         yield from (f"{before}{quote_from_bytes(junk)}{after}" for junk in share_of(JUNK, number) if zero)
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from pytest_django.fixtures import Settings
 
 from chat.middleware import WITHOUT_SECOND_FACTOR
+from chat.models import KnowledgeFile, KnowledgePassage
 from tests.access.people import (
     ADMIN,
     ANONYMOUS,
@@ -20,7 +22,9 @@ from tests.access.people import (
     LEFT,
     MESSAGE,
     OUTSIDER,
+    OWN_AGENT,
     OWNER,
+    SHARED_AGENT,
     SIGNED_IN,
     STAFF,
     STRANGERS,
@@ -55,6 +59,8 @@ class Row:
     args: tuple[str, ...] = ()
 
 
+FILE = "k_" + "1" * 24
+BAD_RULE = {"part": "rule", "rule": "("}
 ROLE = {"part": "role", "user_id": "0", "role": "admin"}
 MATRIX = [
     Row("GET", "home", signed_in(200)),
@@ -73,6 +79,8 @@ MATRIX = [
         {"part": "role", "user_id": "0", "role": "admin"},
         args=("{workspace}",),
     ),
+    Row("POST", "workspace-settings", {**members(403), ADMIN: 422}, BAD_RULE, args=("{workspace}",)),
+    Row("POST", "workspace-settings", {**members(403), ADMIN: 422}, {"part": "remove-rule"}, args=("{workspace}",)),
     # Members propose, owners and admins accept.
     Row(
         "POST",
@@ -88,6 +96,40 @@ MATRIX = [
         {"part": "notes", "act": "accept", "note_id": "0"},
         args=("{workspace}",),
     ),
+    Row("GET", "knowledge", members(200), args=("{workspace}",)),
+    Row("GET", "knowledge", members(200), {"q": "plan"}, args=("{workspace}",)),
+    Row("GET", "knowledge", signed_in(404), args=("x",)),
+    Row("POST", "knowledge", members(422), {"part": "upload"}, args=("{workspace}",)),
+    # The editor has added it.
+    Row(
+        "POST",
+        "knowledge",
+        {**members(403), ADMIN: 302, EDITOR: 302},
+        {"part": "rename", "file_id": FILE, "name": "Plan.md"},
+        args=("{workspace}",),
+    ),
+    Row(
+        "POST",
+        "knowledge-upload",
+        {**all_of(422), ANONYMOUS: 401},
+        args=("{workspace}",),
+    ),
+    Row("GET", "knowledge-file", members(200), {"passage": "1"}, args=(FILE,)),
+    Row("GET", "knowledge-file", signed_in(404), args=("k_none",)),
+    Row("GET", "knowledge-content", members(200), args=(FILE,)),
+    # What a browser needs to install Parley has nothing of anyone, and is asked for without cookies.
+    Row("GET", "manifest", all_of(200)),
+    Row("GET", "service-worker", all_of(200)),
+    Row("GET", "app-icon", all_of(302), args=("icon-192",)),
+    Row("GET", "app-icon", all_of(404), args=("other",)),
+    # Each person's own browser.
+    Row("GET", "push", signed_in(200)),
+    Row("POST", "push", signed_in(422), {"act": "register", "endpoint": "https://10.0.0.1/a"}),
+    Row("POST", "push", signed_in(422), {"act": "refresh", "endpoint": "https://10.0.0.1/a"}),
+    Row("POST", "push", signed_in(200), {"act": "remove"}),
+    Row("POST", "push-test", signed_in(422)),
+    Row("POST", "settings", signed_in(302), {"part": "notifications"}),
+    Row("POST", "settings", signed_in(422), {"part": "push_remove", "browser": "1"}),
     Row("GET", "rail", signed_in(200)),
     Row("GET", "rail", signed_in(200), {"workspace": "{workspace}"}),
     Row("GET", "search", signed_in(200), {"q": "plan"}),
@@ -105,9 +147,33 @@ MATRIX = [
     Row("GET", "confirm", signed_in(200)),
     Row("POST", "confirm", signed_in(422), {"password": "wrong"}),
     Row("POST", "dismiss-notices", signed_in(302)),
+    Row("GET", "workspace-agents", members(200), args=("{workspace}",)),
+    Row("POST", "workspace-agents", members(302), {"part": "copy", "agent": SHARED_AGENT}, args=("{workspace}",)),
+    # An agent that is not shared is its maker's alone.
+    Row(
+        "POST",
+        "workspace-agents",
+        {**members(422), OWNER: 302},
+        {"part": "copy", "agent": OWN_AGENT},
+        args=("{workspace}",),
+    ),
+    Row("GET", "new-agent", members(200), args=("{workspace}",)),
+    Row("POST", "new-agent", members(422), {"title": ""}, args=("{workspace}",)),
+    Row("GET", "workspace-agent", {**members(403), OWNER: 200, ADMIN: 200}, args=("{workspace}", SHARED_AGENT)),
+    Row("POST", "workspace-agent", {**members(403), OWNER: 422, ADMIN: 422}, args=("{workspace}", SHARED_AGENT)),
+    Row("GET", "workspace-agent", {**signed_in(404), OWNER: 200}, args=("{workspace}", OWN_AGENT)),
+    Row(
+        "POST",
+        "workspace-agents",
+        {**members(403), OWNER: 302, ADMIN: 302},
+        {"part": "archive", "agent": SHARED_AGENT},
+        args=("{workspace}",),
+    ),
     Row("GET", "mcp-servers", FACE.managing(200), args=("{workspace}",)),
     Row("POST", "mcp-servers", FACE.managing(302), {"part": "nothing"}, args=("{workspace}",)),
     Row("GET", "mcp-servers", signed_in(404), args=("x",)),
+    # Without a sign-in that has begun in this browser, it leads home and says so.
+    Row("GET", "mcp-callback", signed_in(302)),
     Row("GET", "two-step", signed_in(200)),
     # Each person's own, after a fresh proof of who they are.
     Row("POST", "two-step", signed_in(302), {"part": "remove", "id": "1"}),
@@ -162,6 +228,10 @@ MATRIX = [
     Row("GET", "session-models", choosing(200)),
     Row("GET", "session-panel", seeing(200)),
     Row("GET", "session-context", seeing(200)),
+    Row("GET", "session-files", seeing(200)),
+    Row("GET", "session-files", seeing(200), {"path": "../secret"}),
+    Row("GET", "session-file", {**seeing(404), ANONYMOUS: TO_SIGN_IN}, {"path": "none"}),
+    Row("GET", "session-files-archive", seeing(200)),
     Row("GET", "session-context", seeing(200), {"past": MESSAGE}),
     Row("GET", "session-export", seeing(200)),
     Row("GET", "session-export", seeing(200), {"format": "json"}),
@@ -174,6 +244,8 @@ MATRIX = [
         {**all_of(422), OUTSIDER: 404, STAFF: 404, LEFT: 404, GUEST: 404, ANONYMOUS: 401},
         {"workspace": "{workspace}"},
     ),
+    Row("GET", "session-prompts", editing(200)),
+    Row("POST", "session-prompt", {**editing(422), ANONYMOUS: 401}, {"name": "none__x"}),
     Row("GET", "session-share", seeing(200)),
     Row("POST", "session-share-end", owning(200), {"invitation": "1"}),
     Row("POST", "session-share-member", owning(200), {"user": "stranger", "role": "viewer"}),
@@ -182,6 +254,8 @@ MATRIX = [
     Row("POST", "session-share-remove", owning(200), {"user": "viewer"}),
     Row("POST", "session-share-invite", owning(200), {"role": "viewer"}),
     Row("POST", "session-share-revoke", owning(200)),
+    Row("POST", "session-share-workspace", owning(200), {"role": ""}),
+    Row("POST", "session-share-workspace", owning(422), {"role": "owner"}),
     Row("POST", "session-title", editing(204), {"title": "Plan"}),
     Row("POST", "organise", signed_in(400), {"action": "explode", "session": "{session}"}),
     Row("POST", "organise", seeing(200), {"action": "pin", "session": "{session}"}),
@@ -193,6 +267,16 @@ MATRIX = [
     # Who has left is out for the rest: this stands last.
     Row("POST", "organise", {**seeing(200), OWNER: 422}, {"action": "leave", "session": "{session}"}),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _added_file(people: People, own_files: None) -> None:
+    file = KnowledgeFile(pk=FILE, workspace_id=people.session.workspace_id, name="Plan.md", kind="text", size=2)
+    file.media_type, file.characters, file.passage_count, file.added_by = "text/plain", 2, 1, people[EDITOR]
+    file.file.save("Plan.md", ContentFile(b"Hi"))
+    KnowledgePassage.objects.create(file=file, number=1, text="Hi", words="hi")
+
+
 # A session's routes; their ids are of no use to strangers.
 OF_SESSIONS = [row for row in MATRIX if row.route == "session" or row.route.startswith("session-")]
 NAMING_SESSIONS = [

@@ -6,7 +6,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from chat.models import McpServer, SecurityEvent, Workspace
+from agents.mcp.sign_in import Client as SignInClient
+from agents.mcp.sign_in import Grant
+from chat.admin.mcp_servers import MASK
+from chat.models import McpServer, Membership, SecurityEvent, User, Workspace
+from chat.services.people import mcp_sign_in
 
 pytestmark = pytest.mark.django_db
 
@@ -48,3 +52,42 @@ def test_what_cannot_work_is_refused(admin_client: Client, workspace: Workspace)
         refused = admin_client.post(reverse("admin:chat_mcpserver_add"), form(workspace, **wrong))
         assert (refused.status_code, "errorlist" in refused.content.decode()) == (200, True)
     assert not McpServer.objects.exists()
+
+
+def test_client_is_kept_changed_and_removed_and_its_secret_never_shown(
+    admin_client: Client, workspace: Workspace
+) -> None:
+    """ADM-01, UI-19: the id is shown, the secret as a mask."""
+    client = {"client_id": "parley", "client_secret": "very-secret-client"}
+    assert admin_client.post(reverse("admin:chat_mcpserver_add"), form(workspace, **client)).status_code == 302
+    server = McpServer.objects.get()
+    assert mcp_sign_in.client_of(server) == SignInClient("parley", "very-secret-client")
+    page = reverse("admin:chat_mcpserver_change", args=[server.pk])
+    shown = admin_client.get(page).content.decode()
+    assert "very-secret-client" not in shown
+    assert ('value="parley"' in shown, MASK in shown) == (True, True)
+    for given, stored in (
+        ({"client_id": "parley"}, SignInClient("parley", "very-secret-client")),
+        ({"client_id": "other", "client_secret": "new"}, SignInClient("other", "new")),
+        ({"client_id": "public"}, SignInClient("public")),
+        ({"client_id": ""}, None),
+    ):
+        assert admin_client.post(page, form(workspace, **given)).status_code == 302
+        assert mcp_sign_in.client_of(McpServer.objects.get()) == stored
+    refused = admin_client.post(page, form(workspace, client_secret="alone"))
+    assert "Enter the OAuth client ID, too." in refused.content.decode()
+
+
+def test_sign_in_is_shown_without_its_token(admin_client: Client, workspace: Workspace, ana: User) -> None:
+    """ADM-01, UI-19: who, since when, and until when the token is valid."""
+    admin_client.post(reverse("admin:chat_mcpserver_add"), form(workspace))
+    server = McpServer.objects.get()
+    page = reverse("admin:chat_mcpserver_change", args=[server.pk])
+    assert "not connected" in admin_client.get(page).content.decode()
+    Membership.objects.filter(user=ana, workspace=workspace).update(role=Membership.Role.ADMIN)
+    grant = Grant({"client_id": "c"}, "https://a.example/token", None, "token-a", "token-b", 4_102_444_800.0)
+    mcp_sign_in.connect(author=ana, server_id=server.pk, url=server.url, grant=grant)
+    shown = admin_client.get(page).content.decode()
+    assert "connected · Ana · <time" in shown
+    assert 'datetime="2100-01-01T00:00:00+00:00"' in shown
+    assert not [token for token in ("token-a", "token-b", McpServer.objects.get().sign_in) if token in shown]

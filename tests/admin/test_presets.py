@@ -13,8 +13,11 @@ from agents.config import Config
 from agents.reasoning import Reasoning
 from agents.registry import Registry, opening
 from chat import agents_setup
-from chat.models import AgentPreset, Session, User
+from chat.errors import ServiceError
+from chat.models import AgentPreset, ApprovalRule, Membership, SecurityEvent, Session, User, Workspace
 from chat.queries import presets
+from chat.services.people import members_agents
+from chat.services.people.members_agents import AgentSettings
 from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import form_in, said
@@ -159,3 +162,50 @@ def test_row_with_odd_values_still_opens(root: Client) -> None:
         assert root.get(page_of(row)).status_code == 200
     assert root.get(LIST).status_code == 200
     assert len(presets.presets()) == 5
+
+
+def logged() -> list[Any]:
+    return list(SecurityEvent.objects.order_by("pk").values_list("kind", "details__act", "person"))
+
+
+def test_changes_of_members_agents_are_counted_and_logged(root: Client, ana: User) -> None:
+    """ADM-01, UI-20: the maker's open form does not write over them, and the security log has them."""
+    workspace = Membership.objects.get(user=ana).workspace
+    row = members_agents.make(author=ana, workspace_id=workspace.pk, given=AgentSettings(title="Mine"))
+    members_agents.share(author=ana, workspace_id=workspace.pk, name=row.name, shared=True)
+    row.refresh_from_db()
+    SecurityEvent.objects.all().delete()
+    values = {**WRITER, "name": row.name, "title": "Theirs"}
+    assert root.post(page_of(row), values).status_code == 302
+    with pytest.raises(ServiceError, match="Someone else has changed"):
+        members_agents.change(
+            author=ana,
+            workspace_id=workspace.pk,
+            name=row.name,
+            given=AgentSettings(title="Mine"),
+            revision=row.revision,
+        )
+    row.refresh_from_db()
+    assert row.title == "Theirs"
+    listed = {"form-TOTAL_FORMS": "1", "form-INITIAL_FORMS": "1", "form-0-id": str(row.pk), "form-0-position": "7"}
+    assert root.post(LIST, {**listed, "_save": "Save"}).status_code == 302
+    chosen = {"action": "delete_selected", "_selected_action": str(row.pk), "post": "yes"}
+    assert root.post(LIST, chosen).status_code == 302
+    assert not AgentPreset.objects.exists()
+    acts = [("agent_changed", act, ana.pk) for act in ("change", "change", "delete")]
+    assert logged() == acts
+    assert root.post(ADD, WRITER).status_code == 302
+    assert logged() == acts
+
+
+def test_changes_of_rules_are_logged(root: Client, workspace: Workspace) -> None:
+    """ADM-01, UI-20: as those on the page of the workspace."""
+    values = {"workspace": str(workspace.pk), "rule": "bash", "verdict": "ask", "approvals": "1", "approvers": ""}
+    assert root.post(reverse("admin:chat_approvalrule_add"), values).status_code == 302
+    row = ApprovalRule.objects.get()
+    page = reverse("admin:chat_approvalrule_change", args=[row.pk])
+    assert root.post(page, {**values, "verdict": "deny"}).status_code == 302
+    assert root.post(reverse("admin:chat_approvalrule_delete", args=[row.pk]), {"post": "yes"}).status_code == 302
+    events = SecurityEvent.objects.filter(kind="tool_rule_changed").order_by("pk")
+    found = [(each.details["rule"], each.details["removed"], each.object_id) for each in events]
+    assert found == [(rule, removed, str(workspace.pk)) for rule, removed in (("ask", 0), ("deny", 0), ("deny", 1))]

@@ -234,7 +234,7 @@ def test_configuration_is_changed(admin: Client, session: Session) -> None:
     """ADM-01, MSG-09: tools, rounds and mode, among the offered values; in the history and in the log."""
     page = admin.get(page_of(session))
     form = form_in(page, "session_form")
-    tools = ", ".join(tool.name for tool in DEFAULT_TOOLS)
+    tools = ", ".join([*(tool.name for tool in DEFAULT_TOOLS), "example__*"])
     assert (form["tools"], form["max_rounds"], form["mode"]) == (tools, "25", "agent")
     changed = {**form, "tools": "calculator ,", "max_rounds": "3", "mode": "chat"}
     assert admin.post(page_of(session), changed).status_code == 302

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.models import Invitation, Membership, Session, User
+from chat.models import Invitation, Membership, SecurityEvent, Session, SessionRun, Share, User
 from chat.services.people import sharing
 from tests.admin.conftest import signed_in
 from tests.admin.pages import soup_of
@@ -40,3 +40,42 @@ def test_list_says_which_still_let_somebody_in(staff_with: Callable[..., User], 
     assert len(many) == len(few)
     Membership.objects.filter(user=ana).delete()
     assert working(keeper) == ["False"] * 3
+
+
+def shared_with_a_guest(session: Session, owner: User) -> tuple[User, Session]:
+    """Share a session, and one in which an agent works for it, with a new guest."""
+    child = Session.objects.create(owner=owner, workspace=session.workspace, caller_session=session)
+    SessionRun.objects.create(session=child)
+    guest = User.objects.create_user("guest")
+    sharing.accept(token=sharing.invite(session=session, author=owner, role="viewer"), user=guest)
+    return guest, child
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_deleting_a_share_ends_access_as_on_the_page(ana: User, session: Session, at_once: bool) -> None:
+    """LIVE-06, RUN-18: below the session, too; guests and links go, and the log has it once."""
+    guest, child = shared_with_a_guest(session, ana)
+    sharing.invite(session=session, author=ana, role="viewer")
+    share = Share.objects.get(session=session, user=guest)
+    assert Share.objects.filter(session=child, user=guest).exists()
+    root = signed_in(User.objects.create_superuser("root"))
+    several = {"action": "delete_selected", "_selected_action": [share.pk], "post": "yes"}
+    if at_once:
+        root.post(reverse("admin:chat_share_changelist"), several)
+    else:
+        root.post(reverse("admin:chat_share_delete", args=[share.pk]), {"post": "yes"})
+    assert not Share.objects.filter(user=guest).exists()
+    assert not Membership.objects.filter(user=guest).exists()
+    assert not sharing.invitations(session)
+    assert SecurityEvent.objects.filter(kind="unshared", person=guest).count() == 1
+
+
+def test_shares_that_follow_another_session_are_not_listed(ana: User, session: Session) -> None:
+    """RUN-18: they would come back with the next change of that one."""
+    _guest, child = shared_with_a_guest(session, ana)
+    root = signed_in(User.objects.create_superuser("root"))
+    listed = soup_of(root.get(reverse("admin:chat_share_changelist"))).select("#result_list tbody tr")
+    assert len(listed) == 1
+    address = reverse("admin:chat_share_delete", args=[Share.objects.get(session=child).pk])
+    root.post(address, {"post": "yes"})
+    assert Share.objects.filter(session=child).count() == 1

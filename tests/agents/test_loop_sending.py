@@ -56,7 +56,7 @@ async def tools_of(agent: Agent, history: Sequence[Message] = (HELLO,)) -> Seque
         return [event async for event in events if isinstance(event, kinds)][-2:]
 
 
-WAITS = [ToolWaiting(POST, "approval", "evil.example"), TurnFinished("waiting")]
+WAITS = [ToolWaiting(POST, "approval", origin="evil.example"), TurnFinished("waiting")]
 RUNS = [SENT, TurnFinished("done")]
 
 
@@ -110,16 +110,16 @@ async def test_an_approved_call_runs() -> None:
 )
 async def test_files_are_text_from_elsewhere(parts: tuple[Any, ...], origin: str) -> None:
     helper, _provider = agent([POST])
-    assert (await tools_of(helper, (Message("user", parts),)))[0] == ToolWaiting(POST, "approval", origin)
+    assert (await tools_of(helper, (Message("user", parts),)))[0] == ToolWaiting(POST, "approval", origin=origin)
 
 
 async def test_an_import_is_text_from_elsewhere() -> None:
     helper, _provider = agent([POST], is_imported=True)
-    assert (await tools_of(helper))[0] == ToolWaiting(POST, "approval", "an import")
+    assert (await tools_of(helper))[0] == ToolWaiting(POST, "approval", origin="an import")
 
 
 @pytest.mark.parametrize("network", [True, False])
 async def test_a_command_sends_out_only_with_a_network(network: bool, tmp_path: Path) -> None:
     helper, _provider = agent([READ], [RUN], ["Done."], sandbox=Sandbox(tmp_path, network=network))
     last = await tools_of(helper)
-    assert (last[0] == ToolWaiting(RUN, "approval", "evil.example")) == network
+    assert (last[0] == ToolWaiting(RUN, "approval", origin="evil.example")) == network

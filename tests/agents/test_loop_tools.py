@@ -12,7 +12,7 @@ import pytest
 from agents import tool_round
 from agents.events import ToolOutput, ToolReturned, ToolStarted
 from agents.messages import ToolCall, ToolResult
-from agents.tool_round import LONGEST_OUTPUT, run_tools
+from agents.tool_round import LONGEST_OUTPUT, Reported, run_tools
 from agents.tools import NO_CONTEXT, Tool, ToolContext, tool
 
 
@@ -95,8 +95,8 @@ async def test_tool_that_must_be_alone_waits_and_is_waited_for() -> None:
     assert told.index(("ToolStarted", "C")) > told.index(("ToolReturned", "b"))
 
 
-def _id(event: ToolStarted | ToolOutput | ToolReturned) -> str:
-    assert not isinstance(event, ToolOutput)
+def _id(event: ToolStarted | Reported | ToolReturned) -> str:
+    assert isinstance(event, ToolStarted | ToolReturned)
     return event.call.id if isinstance(event, ToolStarted) else event.result.call_id
 
 
@@ -138,7 +138,7 @@ async def test_consumer_that_takes_its_time_loses_no_result() -> None:
         """Answer."""
         return "ok"
 
-    events: AsyncGenerator[ToolStarted | ToolOutput | ToolReturned, None]
+    events: AsyncGenerator[ToolStarted | Reported | ToolReturned, None]
     async with aclosing(run_tools(tools(quick), [ToolCall(str(n), "quick", {}) for n in range(3)])) as events:
         told = []
         async for event in events:

@@ -12,7 +12,7 @@ from tests.api.asking import code, token_of
 from tests.support import files
 from tests.support.testing_node import let_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files"), pytest.mark.each_storage]
 
 
 def client_of(user: User) -> Client:

@@ -39,7 +39,8 @@ from chat.models import (
     Workspace,
 )
 from chat.services import import_uploads
-from chat.services.people import sharing
+from chat.services.people import knowledge, members_agents, memory, sharing
+from chat.services.people.members_agents import AgentSettings
 from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import token_of
 from tests.support.effort import cases
@@ -105,6 +106,8 @@ def planted(owner: User, word: str) -> dict[str, Any]:
     )
     sharing.invite(session=session, author=owner, role=SessionRole.VIEWER)
     suggestion = Suggestion.objects.create(message=rows[1], user=owner, text=f"Suggested {word}", revision=0)
+    its = AgentSettings(title=f"Agent {word}", system_prompt=f"Instructions {word}")
+    agent = members_agents.make(author=owner, workspace_id=session.workspace_id, given=its)
     return {
         "session_id": session.pk,
         "message_id": rows[1].pk,
@@ -116,10 +119,17 @@ def planted(owner: User, word: str) -> dict[str, Any]:
         "attempt": "v_none",
         "number": 2,
         "name": "assistant",
+        "agent_name": agent.name,
         "import_id": import_uploads.keep(owner=owner, file=ContentFile(json.dumps([chatgpt(word)]).encode())).id,
         "invitation_id": Invitation.objects.get(session=session).pk,
+        "file_id": knowledge.add(
+            author=owner, workspace_id=session.workspace_id, name=f"Plan {session.pk}", size=2, file=ContentFile(b"Hi")
+        ).pk,
+        "note_id": memory.keep_mine(user=owner, text=f"Note {word}").pk,
         "user_id": owner.pk,
         "workspace_id": session.workspace_id,
+        # Members may not remove rules, so that any number is as good.
+        "rule_id": 1,
     }
 
 

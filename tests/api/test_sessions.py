@@ -179,7 +179,7 @@ def test_configuration_is_read_and_set(asker: Asker, reader: Asker, session: Ses
     before = asker.get(path(session)).json()
     assert (before["mode"], before["config"]["tools"], before["config"]["max_rounds"]) == (
         "agent",
-        [tool.name for tool in DEFAULT_TOOLS],
+        [*(tool.name for tool in DEFAULT_TOOLS), "example__*"],
         25,
     )
     changes: dict[str, Any] = {"mode": "run", "config": {"tools": ["calculator"], "max_rounds": 3}}

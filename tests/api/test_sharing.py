@@ -56,3 +56,17 @@ def test_invitation_lets_others_in_until_it_ends(asker: Asker, session: Session)
     assert cy.post("/api/invitations/accept", {"token": editor["token"]}).status_code == 200
     assert asker.delete(path(session, "/invitations")).status_code == 204
     assert not Invitation.objects.exists()
+
+
+def test_owner_opens_a_session_to_the_workspace(asker: Asker, session: Session, bo: User) -> None:
+    """UI-23: the members' list says so; only the owner may, with a role that there is."""
+    his = Asker(token_of(bo))
+    address = path(session, "/workspace-access")
+    assert code(his.put(address, {"role": "viewer"})) == (404, "no_such_session")
+    assert asker.put(address, {"role": "viewer"}).status_code == 204
+    assert his.get(path(session, "")).json()["role"] == "viewer"
+    assert his.get(path(session, "/members")).json()["workspace_role"] == "viewer"
+    assert code(his.put(address, {"role": "editor"})) == (403, "forbidden")
+    assert code(asker.put(address, {"role": "owner"})) == (422, "malformed")
+    assert asker.put(address, {"role": ""}).status_code == 204
+    assert code(his.get(path(session, ""))) == (404, "no_such_session")

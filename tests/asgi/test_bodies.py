@@ -118,6 +118,7 @@ def test_limits_are_those_of_the_address(settings: Any, ana: User) -> None:
         reverse("session-attachments", args=["s_0"]): 3,
         reverse("new-session-attachments"): 3,
         reverse("api:upload_attachment", args=["s_0"]): 3,
+        reverse("api:list_knowledge", args=[1]): 3,
         reverse("import-file"): 7,
         reverse("api:import_sessions"): 7,
         reverse("settings"): 10,

@@ -43,29 +43,39 @@ async def ask(health: Health, path: str, method: str = "GET") -> Answer:
     return sent[0]["status"], sent[1]["body"].decode(), headers
 
 
+READY = "ready\nstartup ok\ndraining ok\ndatabase ok\nmigrations ok\nlease ok\nlayer ok\n"
+
+
+async def found(health: Health) -> dict[str, str]:
+    return {name: problem for name, problem in (await health.problems()).items() if problem}
+
+
 async def test_process_that_serves_is_alive_and_ready(health: Health) -> None:
+    """OPS-01: load balancers and service managers find out without signing in."""
     status, body, headers = await ask(health, "/readyz")
 
-    assert (status, body, headers["cache-control"]) == (200, "ready\n", "no-store")
+    assert (status, body, headers["cache-control"]) == (200, READY, "no-store")
     assert (await ask(health, "/healthz"))[:2] == (200, "ok\n")
     status, body, headers = await ask(health, "/readyz", "HEAD")
-    assert (status, body, headers["content-length"]) == (200, "", "6")
+    assert (status, body, headers["content-length"]) == (200, "", str(len(READY)))
     assert (await ask(health, "/readyz", "POST"))[0] == 405
 
 
-@pytest.mark.parametrize("state", ["starting", "stopping"])
-async def test_process_that_starts_or_stops_is_alive_but_not_ready(health: Health, state: Any) -> None:
-    assert await health.problem() == ""
+@pytest.mark.parametrize(
+    ("state", "component"), [("starting", "startup not ok\ndraining ok"), ("stopping", "startup ok\ndraining not ok")]
+)
+async def test_process_that_starts_or_stops_is_alive_but_not_ready(health: Health, state: Any, component: str) -> None:
+    assert not any((await health.problems()).values())
     health.state = state
 
-    assert (await ask(health, "/readyz"))[:2] == (503, "not ready\n")
+    assert (await ask(health, "/readyz"))[:2] == (503, f"not ready\n{component}\n")
     assert (await ask(health, "/healthz"))[0] == 200
 
 
 async def test_runner_without_a_lease_is_not_ready(health: Health, node: TestNode) -> None:
     await node.do(Worker.objects.all().delete)
 
-    assert await health.problem() == "the runner has no lease"
+    assert await found(health) == {"lease": "the runner has none"}
 
 
 async def test_runner_whose_lease_has_run_out_is_not_ready(
@@ -75,39 +85,58 @@ async def test_runner_whose_lease_has_run_out_is_not_ready(
     past = timezone.now() - timedelta(seconds=1)
     await node.do(Worker.objects.update, lease_until=past)
 
-    assert await health.problem() == "the runner has no lease"
+    assert await found(health) == {"lease": "the runner has none"}
 
 
 async def test_database_of_an_older_version_is_not_ready(health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "_migrations", lambda: frozenset({("chat", "9999_next")}))
+    monkeypatch.setattr(schema, "known_migrations", lambda: frozenset({("chat", "9999_next")}))
 
-    assert await health.problem() == "1 migrations have not been applied"
+    assert await found(health) == {"migrations": "1 have not been applied"}
+    assert (await ask(health, "/readyz"))[1].splitlines()[3:] == [
+        "database ok",
+        "migrations not ok",
+        "lease unknown",
+        "layer ok",
+    ]
 
 
-async def test_broken_layer_is_not_ready(health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_broken_layer_is_not_ready_and_only_the_log_says_why(
+    health: Health, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """OPS-01: addresses and errors of the inside are not for strangers."""
+
     async def broken(layer: MemoryLayer, group: str, message: object) -> None:
-        raise ConnectionError("refused")
+        raise ConnectionError("redis.internal refused")
 
     monkeypatch.setattr(MemoryLayer, "group_send", broken)
 
-    assert "channel layer" in await health.problem()
+    with caplog.at_level("INFO", "chat.server"):
+        status, body, _headers = await ask(health, "/readyz")
+    assert (status, body) == (503, READY.replace("ready", "not ready").replace("layer ok", "layer not ok"))
+    assert "redis.internal refused" in caplog.text
 
 
 async def test_hanging_database_holds_one_thread_and_no_probe(health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of many probes is answered in time, and only the first check waits for the database."""
+    """OPS-01: each of many probes is answered in time, and only the first check waits for the database."""
     checks: list[int] = []
     answers = threading.Event()
 
-    def hanging(worker_id: str | None) -> str:
+    def hanging(worker_id: str | None) -> module.Problems:
         checks.append(1)
         answers.wait()
-        return ""
+        return {"database": "", "migrations": "", "lease": ""}
 
-    monkeypatch.setattr(module, "_problem_of_rows", hanging)
+    monkeypatch.setattr(module, "_problems_of_rows", hanging)
     monkeypatch.setattr(module, "TIME_LIMIT", 0.01)
     monkeypatch.setattr(module, "CACHED_SECONDS", 0.0)
     try:
         assert [(await ask(health, "/readyz"))[0] for _ in range(3)] == [503, 503, 503]
+        assert (await ask(health, "/readyz"))[1].splitlines()[3:] == [
+            "database not ok",
+            "migrations unknown",
+            "lease unknown",
+            "layer ok",
+        ]
         assert (await ask(health, "/healthz"))[0] == 200
         assert len(checks) == 1
     finally:

@@ -31,9 +31,12 @@ model = "wire/wire-large"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the core flows in both browsers."""
+    """Run the core flows in both browsers, and with `make test-all` also what is marked `any_browser`."""
     if metafunc.definition.get_closest_marker("both_browsers"):
         metafunc.parametrize("browser", ["chromium", "firefox"], indirect=True)
+    elif metafunc.definition.get_closest_marker("any_browser"):
+        firefox = pytest.param("firefox", marks=pytest.mark.every_look)
+        metafunc.parametrize("browser", ["chromium", firefox], indirect=True)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -58,8 +58,11 @@ class Person:
 
     async def begin(self) -> None:
         """Open a new session, from any page."""
-        token = await self.page.locator("[name=csrfmiddlewaretoken]").first.input_value()
-        await self._open_new(self.page.url, token)
+        await self._open_new(self.page.url, await self.token())
+
+    async def token(self) -> str:
+        """Return the token with which the page's requests pass the check against forgery."""
+        return await self.page.locator("[name=csrfmiddlewaretoken]").first.input_value()
 
     async def _open_new(self, address: str, token: str) -> None:
         headers = {"Accept": "application/json", "X-CSRFToken": token}

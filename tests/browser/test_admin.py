@@ -104,7 +104,7 @@ async def test_stale_form_shows_both_texts(ana: Person, browser: Browser, model:
     await ana.page.bring_to_front()
     await ana.messages.first.hover()
     await ana.messages.first.get_by_role("button", name="More actions").click()
-    await ana.page.get_by_role("menuitem", name="Edit").click()
+    await ana.page.get_by_role("menuitem", name="Edit", exact=True).click()
     await ana.page.get_by_role("textbox", name="Edit message").fill("Theirs")
     await ana.page.keyboard.press("Control+Enter")
     await expect(ana.messages.first).to_contain_text("Theirs")

@@ -28,7 +28,7 @@ def pictures(person: Person) -> Locator:
     return person.page.get_by_role("list", name="Images").get_by_role("link")
 
 
-@pytest.mark.both_browsers
+@pytest.mark.any_browser
 async def test_everybody_sees_the_files_of_a_message(ana: Person, browser: Browser, model: WireServer) -> None:
     """LIVE-01, UI-01: images and documents, live and after a reload; the model gets the text of the PDF."""
     model.script(reply("I see"))

@@ -6,7 +6,7 @@ import asyncio
 import re
 import sqlite3
 from contextlib import closing
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 from playwright.async_api import Browser, expect
@@ -308,11 +308,20 @@ async def invited(
     return guest
 
 
+async def let_look_only(host: Person, guest: Person) -> None:
+    """Make a user with access a viewer, by the API."""
+    guest_id = await guest.page.locator("main").get_attribute("data-viewer-id")
+    headers = {"X-CSRFToken": await host.token()}
+    share = urljoin(host.page.url, f"/api{urlsplit(host.page.url).path}members/{guest_id}")
+    assert (await host.page.request.put(share, data={"role": "viewer"}, headers=headers, max_retries=RETRIES)).ok
+    await expect(guest.composer).to_have_count(0)
+
+
 async def answer_all(host: Person) -> None:
     """Let the agent of the host's session answer every message, however many people are in it."""
     if not (found := re.search(r"/sessions/(s_\w+)", host.page.url)):
         return
-    headers = {"X-CSRFToken": await host.page.locator("[name=csrfmiddlewaretoken]").first.input_value()}
+    headers = {"X-CSRFToken": await host.token()}
     address = urljoin(host.page.url, f"/api/sessions/{found[1]}")
     answer = await host.page.request.patch(address, data={"replies": "all"}, headers=headers, max_retries=RETRIES)
     assert answer.ok
@@ -322,6 +331,6 @@ async def make_member(host: Person) -> None:
     """Let the host make the guest a member of their workspace."""
     request, address = host.page.request, urljoin(host.page.url, "/api/")
     (guest,) = (await (await request.get(f"{address}guests", max_retries=RETRIES)).json())["guests"]
-    headers = {"X-CSRFToken": await host.page.locator("[name=csrfmiddlewaretoken]").first.input_value()}
+    headers = {"X-CSRFToken": await host.token()}
     of_guest = f"{address}workspaces/{guest['workspace']}/guests/{guest['user_id']}"
     assert (await request.patch(of_guest, data={"role": "member"}, headers=headers, max_retries=RETRIES)).ok

@@ -17,7 +17,7 @@ from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
-pytestmark = pytest.mark.both_browsers
+pytestmark = pytest.mark.any_browser
 
 
 @pytest_asyncio.fixture(loop_scope="session")

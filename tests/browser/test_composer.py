@@ -41,7 +41,8 @@ async def draft_saved(person: Person) -> asyncio.Event:
             refs.add(command["ref"])
 
     def received(frame: str | bytes) -> None:
-        if json.loads(frame).get("ref") in refs:
+        answer = json.loads(frame)
+        if isinstance(answer, dict) and answer.get("ref") in refs:  # a short delta is a list
             saved.set()
 
     def watch(socket: WebSocket) -> None:
@@ -323,7 +324,9 @@ async def test_people_are_called_by_name(ana: Person, model: WireServer, browser
     await ana.composer.press_sequentially("please")
     await ana.composer.press("Enter")
     await expect(bo.messages.filter(has_text="Ask @Bo please")).to_have_class(re.compile("calls-me"))
+    await expect(bo.messages.first.locator(".mention.is-me")).to_have_text("@Bo")
     await expect(ana.messages.first).not_to_contain_class("calls-me")
+    await expect(ana.messages.first.locator(".mention:not(.is-me)")).to_have_text("@Bo")
     bo.complain()
 
 

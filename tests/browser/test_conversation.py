@@ -103,6 +103,31 @@ async def test_clocks_come_with_the_pointer(ana: Person, server: Server) -> None
     await expect(last).to_have_css("opacity", "1")
 
 
+LONG = """
+from chat.models import ChatMessage
+ChatMessage.objects.filter(role="assistant").update(duration_ms=35_000)
+"""
+
+
+async def test_time_of_a_long_answer_keeps_its_place(ana: Person, server: Server, model: WireServer) -> None:
+    """UI-02: it is beside the name from the first letter on, and the duration comes before it."""
+    gate = asyncio.Event()
+    model.script(reply("First", gate=gate, rest=(" and last",)))
+    await ana.say("Hi")
+    await expect(ana.answers.first).to_contain_text("First")
+    meta = ana.answers.first.locator(".meta")
+    while_it_is_written = await meta.bounding_box()
+    gate.set()
+    await ana.sees_state("idle")
+    await asyncio.to_thread(run_in, server, LONG)
+    await ana.page.reload()
+    await expect(meta).to_contain_text("✻ 35s · ")
+    at_the_end = await meta.bounding_box()
+    assert while_it_is_written is not None
+    assert at_the_end is not None
+    assert (at_the_end["x"], at_the_end["y"]) == (while_it_is_written["x"], while_it_is_written["y"])
+
+
 async def test_letters_typed_at_the_list_go_into_the_composer(ana: Person, model: WireServer) -> None:
     """UI-09: after a click into the transcript one goes on writing; keys of the list stay keys."""
     model.script(reply("Hello"))

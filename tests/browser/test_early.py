@@ -118,3 +118,13 @@ async def test_what_is_chosen_early_holds(ana: Person, server: Server) -> None:
     await expect(ana.page.locator(".toast")).to_contain_text("Saved")
     await ana.page.reload()
     await expect(ana.page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+async def test_theme_chosen_as_a_page_is_left_shows_on_the_next(ana: Person, server: Server) -> None:
+    """UI-01: the next page may be rendered before the server has the choice."""
+    await ana.page.goto(f"{server.address}/settings/")
+    await ana.page.route("**/settings/preferences", lambda _route: None, times=1)
+    await ana.page.get_by_role("radio", name="Dark").check()
+    await ana.page.get_by_role("link", name="Back to your sessions").click()
+    await expect(ana.page.get_by_label("First message")).to_be_visible()
+    await expect(ana.page.locator("html")).to_have_attribute("data-theme", "dark")

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.browser.console import AS_SERVED, heed
-from tests.browser.gallery import SCREENS, Showcase, leave, visit
+from tests.browser.gallery import SCREENS, Showcase, start_over, visit
 from tests.browser.person import Person
 from tests.browser.test_accessibility import SIDEWAYS
 
@@ -38,14 +38,14 @@ in_firefox = pytest.mark.parametrize("browser", ["firefox"], indirect=True)
 async def test_nothing_is_reported_on_the_main_screens(browser: Browser, showcase: Showcase) -> None:
     """UI-01, UI-11: no script fails, no file is missing, the CSP refuses nothing, and nothing scrolls sideways."""
     found = {}
+    page = await visit(browser, showcase)
+    await page.add_init_script(AS_SERVED)
     for name in MAIN:
-        page = await visit(browser, showcase)
-        await page.add_init_script(AS_SERVED)
         complaints = heed(page)
         await SCREENS[name](page, showcase)
         if wrong := [*complaints, *await page.evaluate(SIDEWAYS)]:
             found[name] = wrong
-        await leave(page)
+        await start_over(page, showcase)
     assert found == {}
 
 

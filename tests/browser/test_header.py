@@ -8,6 +8,7 @@ from urllib.parse import urljoin
 from playwright.async_api import Browser, FilePayload, expect
 
 from tests.browser.person import RETRIES, Person
+from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
 from tests.support.files import picture
 from tests.wire.server import WireServer
@@ -129,6 +130,59 @@ async def test_lost_access_keeps_what_was_read(ana: Person, browser: Browser, mo
     bo.complain()
 
 
+async def test_session_is_opened_to_the_workspace(ana: Person, browser: Browser) -> None:
+    """UI-23: a member sees it, with the role as it is now, until it is closed; the choice is kept in the dialog."""
+    session = ana.page.url
+    bo = await invited(ana, browser, "Bo", member=True)
+    await ana.begin()
+    await bo.page.goto(ana.page.url)
+    await expect(bo.page.get_by_role("heading", name="Page not found")).to_be_visible()
+    bo.complaints.clear()  # the status of that page
+    await ana.page.get_by_role("button", name="Share").click()
+    choice = ana.page.get_by_role("dialog").get_by_label("Workspace access")
+    await expect(choice).to_have_value("")
+    await choice.select_option("viewer")
+    await expect(ana.page.get_by_text("Members can open it by its link")).to_be_visible()
+    await bo.page.goto(ana.page.url)
+    await bo.sees_connection("Connected")
+    await expect(bo.composer).to_have_count(0)
+    await choice.select_option("editor")
+    await expect(bo.composer).to_be_visible()
+    assert await violations(ana.page) == []
+    await choice.select_option("")
+    await bo.sees_connection("You no longer have access")
+    await bo.page.goto(session)
+    await bo.sees_connection("Connected")
+    bo.complain()
+
+
+async def test_menu_has_few_entries_in_groups(ana: Person, model: WireServer) -> None:
+    """UI-11: how the agent behaves is one entry, whose choices say which holds now."""
+    model.script(reply("Hello"))
+    await ana.say("Hi")
+    await expect(ana.answers.first).to_contain_text("Hello")
+    await ana.sees_state("idle")
+    more = ana.page.get_by_role("button", name="More", exact=True).first
+    await more.click()
+    menu = ana.page.get_by_role("menu", name="More")
+    groups = [["Rename", "Share session", "Find in this session", "Session details", "Agent behavior"]]
+    groups += [["Fork session", "Export…", "Removed messages"], ["Pin", "Archive", "Delete"]]
+    await expect(menu.locator(".menu-label")).to_have_text([entry for group in groups for entry in group])
+    await expect(menu.get_by_role("separator")).to_have_count(len(groups) - 1)
+    await menu.get_by_role("menuitem", name="Agent behavior").click()
+    choices = ana.page.get_by_role("menu", name="Agent behavior")
+    replies, mode = choices.get_by_role("group", name="Replies"), choices.get_by_role("group", name="Mode")
+    await expect(replies.get_by_role("menuitemradio", checked=True)).to_have_text("Answer every message")
+    await expect(mode.get_by_role("menuitemradio", checked=True)).to_have_text("Use tools")
+    assert await violations(ana.page) == []
+    await ana.page.keyboard.press("ArrowDown")
+    await expect(replies.get_by_role("menuitemradio").last).to_be_focused()
+    await ana.page.keyboard.press("End")
+    await expect(mode.get_by_role("menuitemradio").last).to_be_focused()
+    await ana.page.keyboard.press("Escape")
+    await expect(more).to_be_focused()
+
+
 async def test_toast_is_reached_and_dismissed_by_keyboard(ana: Person) -> None:
     """A toast stays while the user has the focus in it, and gives the focus back."""
     page = ana.page
@@ -152,7 +206,7 @@ async def test_picture_of_who_joins_later_is_shown(ana: Person, browser: Browser
     bo = await invited(ana, browser, "Bo")
     await bo.page.goto(urljoin(bo.page.url, "/settings/"))
     form: dict[str, Any] = {
-        "csrfmiddlewaretoken": await bo.page.locator("[name=csrfmiddlewaretoken]").first.input_value(),
+        "csrfmiddlewaretoken": await bo.token(),
         "part": "picture",
         "picture": FilePayload(name="bo.png", mimeType="image/png", buffer=picture("PNG", (64, 64))),
     }

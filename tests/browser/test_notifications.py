@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import re
 
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
 from tests.browser.person import Person
-from tests.browser.test_chat import reply
+from tests.browser.test_chat import invited, reply
 from tests.support.server import Server
 from tests.wire.server import WireServer
 
-# A headless browser shows no notifications: this stub records them, and reports the page as unfocused.
+# A headless browser shows no notifications: this stub records them, and reports the page as unfocused. It has no push
+# service either, which tests/browser/test_push.py has.
 BROWSER = """
+delete globalThis.PushManager;
 globalThis.shown = [];
 class Kept extends EventTarget {
   static permission = "granted";
@@ -49,6 +51,14 @@ async def wanting(ana: Person, server: Server) -> None:
     await expect(ana.page.locator("#toasts")).to_contain_text("Saved")
     await ana.page.goto(session)
     await ana.sees_connection("Connected")
+
+
+async def only_mentions(ana: Person) -> None:
+    """Let the agent answer only messages that mention it."""
+    await ana.page.get_by_role("button", name="More", exact=True).first.click()
+    await ana.page.get_by_role("menuitem", name="Agent behavior").click()
+    await ana.page.get_by_role("menuitemradio", name="Answer only @mentions").click()
+    await expect(ana.page.get_by_role("button", name="Only @agent")).to_be_visible()
 
 
 async def shown(ana: Person) -> list[list[str]]:
@@ -104,3 +114,31 @@ async def test_icon_tells_of_a_lost_connection(ana: Person) -> None:
     await ana.page.context.set_offline(False)
     await ana.sees_connection("Connected")
     await expect(ana.page.locator("#favicon")).to_have_attribute("href", re.compile("/favicon.svg$"))
+
+
+async def test_who_is_mentioned_is_told_and_the_list_is_marked(
+    ana: Person, model: WireServer, server: Server, browser: Browser
+) -> None:
+    """LIVE-07: by the page of the session and by that of another one; the mark goes when the session is opened."""
+    bo = await invited(ana, browser, "Bo", member=True)
+    await wanting(bo, server)
+    await ana.page.keyboard.press("Escape")
+    await only_mentions(ana)
+    await ana.say("Lunch")
+    await expect(bo.page.locator("[data-part=title]").first).to_have_text("Lunch")
+    session = bo.page.url
+    await bo.begin()
+    await bo.sees_connection("Connected")
+    row = bo.page.get_by_role("navigation", name="Sessions").get_by_role("listitem").filter(has_text="Lunch")
+    await expect(row).to_have_attribute("data-mentioned", "no")
+    await ana.say("Please, @bo")
+    await expect(row.get_by_text("You were mentioned")).to_be_attached()
+    assert await shown(bo) == [["Lunch", "You were mentioned."]]
+    await expect(bo.page).to_have_title(re.compile(r"^\(1\) "))
+    await bo.page.goto(session)
+    await bo.sees_connection("Connected")
+    await expect(row).to_have_attribute("data-mentioned", "no")
+    await ana.say("@Bo, can you look?")
+    await expect(bo.messages.locator(".mention.is-me")).to_have_text(["@bo", "@Bo"])
+    assert await shown(bo) == [["Lunch", "Admin mentioned you."]]
+    bo.complain()

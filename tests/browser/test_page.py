@@ -251,3 +251,15 @@ async def test_phone_has_a_drawer_and_no_sideways_scrolling(ana: Person, model: 
     await ana.page.keyboard.press("Escape")
     await expect(rail).to_be_hidden()
     await expect(ana.page.get_by_role("button", name="Open session list")).to_be_focused()
+
+
+async def test_htmx_looks_at_its_own_elements_alone(ana: Person) -> None:
+    """UI-09: it would make the browser keep an object for each attribute of the page."""
+    note = "({ target }) => (window.processed ??= []).push(target.localName)"
+    await ana.page.add_init_script(f"document.addEventListener('htmx:after:process', {note})")
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await ana.page.get_by_role("button", name="Share").click()
+    await ana.page.get_by_role("button", name="Create link").click()
+    await expect(ana.page.get_by_label("Invitation link")).to_be_focused()
+    assert "body" not in await ana.page.evaluate("window.processed")

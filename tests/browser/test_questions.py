@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
-from urllib.parse import urljoin, urlsplit
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, WebSocketRoute, expect
+from playwright.async_api import Browser, Locator, ViewportSize, WebSocketRoute, expect
 
 from agents.messages import Json
 from tests.browser.conftest import CONFIG
-from tests.browser.person import RETRIES, Person
+from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
-from tests.browser.test_chat import invited, reply
+from tests.browser.test_chat import invited, let_look_only, reply
 from tests.browser.test_notifications import BROWSER
 from tests.browser.test_retry import PHONE
 from tests.support.server import Server
@@ -25,9 +24,9 @@ from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
 TOOLS = """
-tools = ["form", "selection", "confirmation", "plan_review", "feedback", "action_selection", "calculator"]
+tools = ["form", "selection", "confirmation", "plan_review", "feedback", "action_selection", "calculator", "web_fetch"]
 [agents.assistant.approval]
-ask = ["calculator"]
+ask = ["calculator", "web_fetch"]
 """
 CHOICES = [{"id": "a", "label": "Apples", "description": "Red ones"}, {"id": "b", "label": "Pears"}]
 SELECTION = ("selection", {"question": "Which fruit?", "multiple": True, "choices": CHOICES})
@@ -87,7 +86,7 @@ async def asked(person: Person, model: WireServer, *calls: tuple[str, Json], the
     await person.sees_state("waiting")
 
 
-@pytest.mark.both_browsers
+@pytest.mark.any_browser
 async def test_every_kind_is_answered_and_others_see_it_at_once(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
@@ -233,11 +232,7 @@ async def test_tool_is_approved_by_keyboard_and_a_viewer_only_looks_on(
 ) -> None:
     """Refused with words, then with other arguments, then for the session, after which it is not asked for again."""
     bo = await invited(ana, browser, "Bo")
-    bo_id = await bo.page.locator("main").get_attribute("data-viewer-id")
-    headers = {"X-CSRFToken": await ana.page.locator("[name=csrfmiddlewaretoken]").first.input_value()}
-    share = urljoin(ana.page.url, f"/api{urlsplit(ana.page.url).path}members/{bo_id}")
-    assert (await ana.page.request.put(share, data={"role": "viewer"}, headers=headers, max_retries=RETRIES)).ok
-    await expect(bo.composer).to_have_count(0)
+    await let_look_only(ana, bo)
     await asked(ana, model, SUM, then="As you wish")
     press, page = ana.page.keyboard.press, ana.page
     question = card(ana, "wire-large wants to run calculator")
@@ -321,11 +316,48 @@ async def test_sessions_that_wait_for_the_user_come_first(ana: Person, model: Wi
     group = ana.page.get_by_role("region", name="Waiting for you (1)")
     await expect(group.get_by_role("link")).to_have_accessible_name(re.compile("Go Waiting for your answer"))
     await expect(ana.page).to_have_title(re.compile(r"^\(1\) "))
+    await ana.page.wait_for_function("() => shown.length > 0")
     assert await ana.page.evaluate("shown") == [["Go", "wire-large asks: Delete the table?"]]
     await card(ana, "Delete the table?").get_by_role("button", name="No").click()
     await expect(group).to_have_count(0)
     await expect(ana.page).to_have_title(re.compile(r"^Go"))
     await ana.sees_state("idle")
+
+
+async def test_notification_leads_to_an_approval_in_reach_of_a_thumb(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """UI-22: however long the arguments are; scrolled up, one press leads back. It is decided where it can be read."""
+    address = f"https://example.org/{'long/' * 400}"
+    model.script(reply("\n\n".join(["Well."] * 40)))
+    await ana.say("Tell me more")
+    await expect(ana.answers.first).to_contain_text("Well.")
+    await ana.sees_state("idle")
+    await asked(ana, model, ("web_fetch", {"url": address}), then="Never mind")
+    state = await ana.page.context.storage_state()
+    size = ViewportSize(width=360, height=640)
+    context = await browser.new_context(storage_state=state, viewport=size, has_touch=True, is_mobile=True)
+    phone = Person(await context.new_page())
+    await phone.page.goto(f"{ana.page.url}#waiting")
+    approve = phone.page.get_by_role("button", name="Allow once")
+    refuse = phone.page.get_by_role("button", name="Refuse…")
+    for button in (approve, refuse):
+        await expect(button).to_be_in_viewport(ratio=1)
+        box = await button.bounding_box()
+        assert box is not None
+        assert box["height"] >= 44
+    await expect(phone.page).not_to_have_url(re.compile("#"))
+    await expect(phone.page.locator(".question")).to_be_focused()  # the page has gone to it, and scrolls no more
+    await phone.page.locator("#log").evaluate("log => (log.scrollTop = 0)")
+    await phone.page.get_by_role("button", name="Go to question").tap()
+    await expect(approve).to_be_in_viewport(ratio=1)
+    await refuse.tap()
+    refused = phone.page.get_by_role("button", name="Refuse", exact=True)
+    await expect(refused).to_be_in_viewport(ratio=1)
+    await refused.tap()
+    await phone.sees_state("idle")
+    phone.complain()
+    await context.close()
 
 
 async def test_approval_by_touch(ana: Person, model: WireServer, browser: Browser) -> None:

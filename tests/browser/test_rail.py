@@ -248,6 +248,31 @@ async def test_what_others_say_is_unread_until_it_is_seen(ana: Person, model: Wi
     bo.complain()
 
 
+async def test_turn_in_the_open_session_loads_no_list(ana: Person, model: WireServer) -> None:
+    """ui.md: the row shows what the page knows; a thousand people in a session would ask for a thousand lists."""
+    gate = asyncio.Event()
+    model.script(reply("First."), reply("Second", gate=gate, rest=(" ends.",)))
+    notices, lists = list[str](), list[str]()
+    ana.page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: notices.append(str(frame))))
+    await begin(ana, "Go on")
+    working = row(ana, "Go on").get_by_text("Agent working")
+    await expect(ana.answers.first).to_contain_text("First.")
+    await expect(working).to_have_count(0)
+    await expect(row(ana, "Go on").get_by_text("Unread")).to_have_count(0)
+    ana.page.on("request", lambda request: lists.append(request.url) if "/rail?" in request.url else None)
+    heard = len(notices)
+    await ana.say("More")
+    await expect(working).to_have_count(1)
+    gate.set()
+    await expect(ana.answers.last).to_contain_text("Second ends.")
+    await expect(working).to_have_count(0)
+    async with asyncio.timeout(20):
+        while not any('"own":true' in frame for frame in notices[heard:]):  # noqa: ASYNC110  # a list has no event
+            await asyncio.sleep(0.05)
+    assert lists == []
+    ana.complain()
+
+
 async def test_the_rail_is_folded_by_keyboard_and_stays_so(ana: Person) -> None:
     listed = rail(ana).get_by_role("listitem")
     await expect(listed).to_have_count(1)

@@ -11,7 +11,7 @@ from tests.support.server import Server
 
 VIEWPORTS = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 FOCUSED = "() => document.activeElement.textContent.trim()"
-MOST_TABS = 12
+MOST_TABS = 20
 
 
 @pytest.mark.parametrize("size", ["desktop", pytest.param("phone", marks=pytest.mark.every_look)])
@@ -33,7 +33,7 @@ async def test_reference_is_accessible_in_the_dark_and_keeps_to_the_policy(
     assert "unsafe" not in response.headers["content-security-policy"]
     await expect(page.get_by_role("heading", level=1)).to_be_visible()
     await page.evaluate("() => document.querySelectorAll('details').forEach(each => { each.open = true; })")
-    assert [*complaints, *await page.evaluate(SIDEWAYS), *await violations(page)] == []
+    assert [*complaints, *await page.evaluate(SIDEWAYS), *await violations(page, is_long=True)] == []
 
 
 async def test_reference_works_by_keyboard(browser: Browser, server: Server) -> None:

@@ -219,7 +219,7 @@ async def test_others_suggest_edits_of_a_person_s_words(ana: Person, model: Wire
     bo.complain()
 
 
-@pytest.mark.both_browsers
+@pytest.mark.any_browser
 async def test_versions_of_an_answer_for_everyone(ana: Person, model: WireServer, browser: Browser) -> None:
     """RUN-12: ‹ 2/3 › under the answer; any version is shown again, by button, key and command, on all pages.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 import zlib
+from urllib.parse import urljoin
 
 from playwright.async_api import Browser, Route, expect
 
@@ -88,6 +89,7 @@ async def test_language_is_spoken_at_once(ana: Person, server: Server) -> None:
 
 async def test_notifications_are_asked_for_when_they_are_wanted(ana: Person, server: Server) -> None:
     """If the browser does not allow them, the page says so and saves nothing."""
+    await ana.page.add_init_script("delete globalThis.PushManager")  # a window without history says so in the console
     await ana.page.goto(f"{server.address}/settings/")
     box = ana.page.get_by_role("switch", name="Browser notifications")
     await box.click()
@@ -190,3 +192,18 @@ async def test_sections_are_reached_from_their_list(ana: Person, server: Server)
     await expect(page.locator("[aria-invalid=true]").first).to_be_focused()
     ana.complaints = [said for said in ana.complaints if "422" not in said]
     ana.complain()
+
+
+async def test_a_theme_left_for_the_next_page_is_used_once(ana: Person) -> None:
+    """UI-13: it does not come back over a newer choice, nor for who signs in next."""
+    page = ana.page
+    leave = "sessionStorage.setItem('parley:theme', 'dark')"
+    left = "sessionStorage.getItem('parley:theme')"
+    await page.evaluate(leave)
+    await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")  # as Back does
+    assert await page.evaluate(left) is None
+    await page.evaluate(leave)
+    await page.context.clear_cookies()
+    await page.goto(urljoin(page.url, "/accounts/sign-in/"))
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert await page.evaluate(left) is None

@@ -9,14 +9,15 @@ from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
 from tests.wire.server import WireServer
 
-pytestmark = pytest.mark.both_browsers
+pytestmark = pytest.mark.any_browser
 
 
 async def test_people_talk_until_they_ask_the_agent(ana: Person, model: WireServer, browser: Browser) -> None:
     """The switch is in the menu and shows in the composer, for all at once; "@" offers the agent."""
     bo = await invited(ana, browser, "Bo")
     await ana.page.get_by_role("button", name="More", exact=True).first.click()
-    await ana.page.get_by_role("menuitem", name="Answer only @mentions").click()
+    await ana.page.get_by_role("menuitem", name="Agent behavior").click()
+    await ana.page.get_by_role("menuitemradio", name="Answer only @mentions").click()
     only = bo.page.get_by_role("button", name="Only @agent")
     await expect(only).to_be_visible()
     await ana.say("When is lunch?")
@@ -73,7 +74,8 @@ async def test_mode_is_shown_and_switched(ana: Person, model: WireServer, browse
     """MSG-09: by menu and command, for all at once; without tools, the model is offered none."""
     bo = await invited(ana, browser, "Bo")
     await ana.page.get_by_role("button", name="More", exact=True).first.click()
-    await ana.page.get_by_role("menuitem", name="Chat without tools").click()
+    await ana.page.get_by_role("menuitem", name="Agent behavior").click()
+    await ana.page.get_by_role("menuitemradio", name="Chat without tools").click()
     now = bo.page.get_by_role("button", name="No tools")
     await expect(now).to_be_visible()
     model.script(reply("Plainly."))

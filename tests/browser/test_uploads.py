@@ -112,7 +112,7 @@ async def test_message_waits_for_its_files(ana: Person, model: WireServer) -> No
     ana.complaints = [said for said in ana.complaints if REFUSED not in said]
 
 
-@pytest.mark.both_browsers
+@pytest.mark.any_browser
 async def test_files_are_dropped_anywhere_on_the_session(ana: Person) -> None:
     """UI-09: the page shows where; anything but a file is ignored."""
     cover = ana.page.get_by_text("Drop files to attach them")

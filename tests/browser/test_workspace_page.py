@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from urllib.parse import urljoin
 
+import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
+from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
-from tests.browser.test_chat import invited
+from tests.browser.test_chat import invited, reply
+from tests.browser.test_questions import SUM, asking, card
+from tests.support.server import Server
+from tests.support.shared_server import SharedServers
+from tests.wire.server import WireServer
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def server(servers: SharedServers) -> AsyncIterator[Server]:
+    """A server whose agent calculates without asking, unless the workspace has a rule."""
+    async with servers.use(CONFIG + 'tools = ["calculator"]\n', LEASE_SECONDS="2") as server:
+        yield server
 
 
 async def open_workspace(person: Person) -> Page:
@@ -64,3 +78,67 @@ async def test_member_sees_the_members_and_leaves(ana: Person, browser: Browser)
     await theirs.get_by_role("button", name="Leave workspace").click()
     await expect(theirs.get_by_role("heading", name="Welcome, Gil")).to_be_visible()
     gil.complain()
+
+
+async def test_two_people_approve_a_call_by_a_rule_of_the_workspace(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """UI-20: the owner makes a rule; each of two browsers shows who approved and how many are missing; then it runs."""
+    bo = await invited(ana, browser, "Bo")
+    session = ana.page.url
+    page = await open_workspace(ana)
+    await page.get_by_label("Tool, or tool with a pattern").fill("calculator(6*)")
+    await page.get_by_label("How many people").fill("2")
+    await page.get_by_role("button", name="Add rule").click()
+    await expect(page.locator(".rules li")).to_contain_text("calculator(6*)")
+    await expect(page.locator(".rules li")).to_contain_text("Ask · 2 approvals")
+    await page.locator(".rules li").get_by_role("button", name="Remove").click()
+    await page.locator("#toasts").get_by_role("button", name="Undo").click()
+    await expect(page.locator(".rules li")).to_contain_text("Ask · 2 approvals")
+
+    await page.goto(session)
+    await ana.sees_connection("Connected")
+    model.script(asking(SUM), reply("42 it is"))
+    await ana.say("Go")
+    mine, theirs = (card(person, "wants to run calculator") for person in (ana, bo))
+    for question in (mine, theirs):
+        await expect(question).to_contain_text("2 more approvals needed")
+    await theirs.get_by_role("button", name="Refuse…").click()
+    await theirs.get_by_label("What should the agent know? (optional)").fill("Not so fast")
+    await mine.get_by_role("button", name="Approve").click()
+    await expect(theirs).to_contain_text("1 more approval needed")
+    await expect(theirs).to_contain_text("Admin approved this")
+    await expect(mine.get_by_text("You have approved this. Others have to agree, too.")).to_be_visible()
+    await expect(mine.get_by_role("button", name="Approve", exact=True)).to_be_hidden()
+    await expect(theirs.get_by_text("You have approved this.")).to_be_hidden()
+    await expect(theirs.get_by_label("What should the agent know? (optional)")).to_have_value("Not so fast")
+    await theirs.get_by_role("button", name="Cancel").locator("visible=true").click()
+    await theirs.get_by_role("button", name="Approve").click()
+    await expect(ana.answers.last).to_contain_text("42 it is")
+    await expect(ana.page.locator(".decision")).to_contain_text("Approved by Admin, Bo")
+    bo.complain()
+
+
+async def test_a_call_for_owners_is_not_offered_to_admins(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-20: the button would always be refused; the card says who can approve."""
+    bo = await invited(ana, browser, "Bo")
+    session = ana.page.url
+    page = await open_workspace(ana)
+    await change(page, "Bo", "Admin")
+    await expect(page.locator("#toasts")).to_contain_text("Bo")
+    await page.get_by_label("Tool, or tool with a pattern").fill("calculator")
+    await page.get_by_label("Who can approve").select_option(label="Owners")
+    await page.get_by_role("button", name="Add rule").click()
+    await expect(page.locator(".rules li")).to_contain_text("calculator")
+    await page.goto(session)
+    await ana.sees_connection("Connected")
+    await bo.page.reload()
+    await bo.sees_connection("Connected")
+    model.script(asking(SUM), reply("42 it is"))
+    await ana.say("Go")
+    mine, theirs = (card(person, "wants to run calculator") for person in (ana, bo))
+    await expect(theirs.get_by_text("Only owners of the workspace can approve this.")).to_be_visible()
+    await expect(theirs.get_by_role("button", name="Approve", exact=True)).to_be_hidden()
+    await mine.get_by_role("button", name="Approve", exact=True).click()
+    await expect(ana.answers.last).to_contain_text("42 it is")
+    bo.complain()

@@ -138,7 +138,7 @@ async def test_news_of_another_workspace_reach_the_switcher(
     await ring(bo.page)
     await expect(switcher(bo.page)).to_contain_text("Home")
     await expect(bo.page.locator("#rail-switch .unread")).to_be_hidden()
-    token = await ana.page.locator("[name=csrfmiddlewaretoken]").first.input_value()
+    token = await ana.token()
     shared = await ana.page.request.post(
         f"{session}share/member",
         headers={"X-CSRFToken": token},

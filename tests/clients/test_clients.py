@@ -19,9 +19,8 @@ from openapi_spec_validator import validate
 
 from agents.messages import Json
 from chat.api.api import api
-from tests.commands.process import manage
 from tests.support.prepared import copy
-from tests.support.server import ForkedServer
+from tests.support.server import ForkedServer, run_forked
 
 HERE = Path(__file__).parent
 NODE_MODULES = settings.BASE_DIR / "node_modules"
@@ -48,8 +47,7 @@ def server(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     server = ForkedServer(copy(prepared, tmp_path_factory.mktemp("clients") / "data"))
     server.start()
     try:
-        made = manage("shell", "-c", MAKE_TOKEN, data=server.data)
-        yield server.address, made.stdout.split()[-1]
+        yield server.address, run_forked("manage.py", "shell", "-v0", "-c", MAKE_TOKEN, data=server.data)
     finally:
         server.stop()
 

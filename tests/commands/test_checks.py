@@ -65,6 +65,21 @@ def test_agents_that_search_need_a_service(settings: Settings, tmp_path: Path) -
     assert found() == []
 
 
+def test_broken_tools_are_named(settings: Settings, tmp_path: Path) -> None:
+    """Parley starts, and says which files it left out, and which agents do without their tools."""
+    file, folder = tmp_path / "parley.toml", tmp_path / "tools"
+    file.write_text('[agents.host]\ntools = ["book_room", "calculator"]\n')
+    folder.mkdir()
+    (folder / "rooms.py").write_text("import no_such_module\n")
+    settings.PARLEY_CONFIG, settings.TOOLS_FOLDER = str(file), str(folder)
+    agents_setup.reset()
+
+    broken, lacking = [message.msg for message in run_checks() if message.id == "parley.W009"]
+
+    assert f"{folder / 'rooms.py'}: ModuleNotFoundError: No module named 'no_such_module' (line 1" in broken
+    assert lacking == "The agent host does without these tools, which are not known: book_room."
+
+
 def test_unwritable_data_folder_is_an_error(settings: Settings, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("no folder")
@@ -83,6 +98,13 @@ def test_unwritable_data_folder_is_an_error(settings: Settings, tmp_path: Path) 
         ({"LEASE_SECONDS": 1.0}, ["parley.E003"]),
         ({"CAPACITY": 0}, ["parley.E011"]),
         ({"GRACE_SECONDS": -1.0}, ["parley.E012"]),
+        ({"S3_ENDPOINT": "https://s3.example.org"}, ["parley.E018"]),
+        ({"S3_PREFIX": "team"}, ["parley.E018"]),
+        ({"S3_BUCKET": "files", "S3_ACCESS_KEY_ID": "id"}, ["parley.E018"]),
+        ({"S3_BUCKET": "files", "S3_SECRET_ACCESS_KEY": "key"}, ["parley.E018"]),
+        ({"S3_BUCKET": "files", "S3_ENDPOINT": "s3.example.org"}, ["parley.E018"]),
+        ({"S3_BUCKET": "files"}, []),
+        ({"S3_BUCKET": "files", "S3_ACCESS_KEY_ID": "id", "S3_SECRET_ACCESS_KEY": "key"}, []),
         ({"RUNNER": "none", "REDIS_URL": "redis://localhost"}, ["parley.E008", "parley.E010"]),
         ({"RUNNER": "none"}, ["parley.E008", "parley.E009", "parley.E010"]),
         ({"HOST": "localhost"}, []),
@@ -105,3 +127,36 @@ def test_several_web_processes_need_redis(monkeypatch: pytest.MonkeyPatch, worke
     monkeypatch.setenv("WEB_CONCURRENCY", workers)
 
     assert found() == ids
+
+
+KEY = "A" * 42 + "E"
+REACHED_AT = "mailto:ops@example.org"
+
+
+@pytest.mark.parametrize(
+    ("given", "subject", "expected"),
+    [
+        ({}, "", []),
+        ({"VAPID_PRIVATE_KEY": KEY}, REACHED_AT, []),
+        ({"VAPID_PRIVATE_KEY": KEY}, "https://chat.example.org", []),
+        ({"VAPID_PRIVATE_KEY": KEY}, "", ["parley.E017"]),
+        ({"VAPID_PRIVATE_KEY": KEY}, "ops@example.org", ["parley.E016"]),
+        ({"VAPID_PRIVATE_KEY": "not a key"}, REACHED_AT, ["parley.E014"]),
+        (
+            {"VAPID_PRIVATE_KEY": "", "VAPID_SUBJECT": REACHED_AT},
+            REACHED_AT,
+            ["parley.E015"],
+        ),
+        ({"VAPID_PRIVATE_KEY": ""}, "https://chat.example.org", ["parley.W010"]),
+    ],
+)
+def test_keys_of_push_messages_are_whole(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], subject: str, expected: list[str]
+) -> None:
+    """UI-22: what is half set would show only when no notification comes."""
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    settings.VAPID_PRIVATE_KEY = given.get("VAPID_PRIVATE_KEY", settings.VAPID_PRIVATE_KEY)
+    settings.VAPID_SUBJECT = subject
+    assert found() == expected
+    assert all(KEY not in message.msg for message in run_checks())

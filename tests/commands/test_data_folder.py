@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from config.data_folder import make_private, secret_key
+from chat.security.web_push import check_private_key
+from config.data_folder import make_private, secret_key, vapid_key
 
 
 @pytest.fixture(autouse=True)
@@ -100,3 +101,15 @@ def test_key_that_is_none_is_refused_with_its_remedy(tmp_path: Path, content: by
 
     with pytest.raises(SystemExit, match=r"secret_key holds no usable key. Restore it from a backup, or delete it"):
         secret_key(tmp_path)
+
+
+def test_key_of_push_messages_is_made_in_the_same_way(tmp_path: Path) -> None:
+    """UI-22: once, for its owner alone, and one that can sign."""
+    key = vapid_key(tmp_path)
+
+    check_private_key(key)
+    assert vapid_key(tmp_path) == key != vapid_key(tmp_path / "other")
+    assert mode(tmp_path / "vapid_key") == 0o600
+    (tmp_path / "vapid_key").write_text("short")
+    with pytest.raises(SystemExit, match=r"vapid_key holds no usable key.*turn on their notifications again"):
+        vapid_key(tmp_path)

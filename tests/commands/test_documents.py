@@ -10,10 +10,13 @@ from pathlib import Path
 import crossplane
 import pytest
 from django.conf import settings
+from django.core.management import get_commands, load_command_class
 
 from agents.registry import load
 from chat.asgi import bodies
 from tests.commands.process import ROOT
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/*.yaml")])
 
 
 def test_configuration_page_is_up_to_date() -> None:
@@ -37,7 +40,23 @@ def test_example_configuration_can_be_used(tmp_path: Path) -> None:
     assert registry.preset().model == "claude-sonnet-5-5"
 
 
-@pytest.mark.parametrize("document", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=lambda path: path.name)
+def test_commands_in_documents_exist_with_their_options() -> None:
+    """OPS-07: who follows docs/deployment.md word by word gets no usage message."""
+    named = re.compile(r"manage\.py ([a-z]+)([^`#\n]*)")
+    found = {use for document in DOCUMENTS for use in named.findall(document.read_text())}
+    wrong = set()
+    for name, rest in found:
+        if name not in get_commands():
+            wrong.add(name)
+            continue
+        parser = load_command_class(get_commands()[name], name).create_parser("manage.py", name)
+        known = {option for action in parser._actions for option in action.option_strings}
+        wrong |= {f"{name} {option}" for option in re.findall(r"--[a-z-]+", rest) if option not in known}
+    assert len(found) > 20
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     links = re.findall(r"(?<!!)\[[^\]]+\]\((?!https?:)([^)#]+)", document.read_text())
 

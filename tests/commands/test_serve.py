@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import signal
 import socket
@@ -18,6 +19,7 @@ from chat.management.commands.serve import Command
 from chat.models import User
 from tests.commands.process import Started, in_the_background, manage, serving, workers
 from tests.support.entering import enter, sign_in
+from tests.support.redis import free_port
 
 pytestmark = pytest.mark.server
 
@@ -144,7 +146,7 @@ def test_port_is_taken_before_anything_is_changed(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         manage("serve", data=tmp_path, PORT=str(taken.getsockname()[1]))
 
-    assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["secret_key", "vapid_key"]
 
 
 @pytest.mark.parametrize("given", [{}, {"SECRET_KEY": "given" * 10}])
@@ -188,3 +190,49 @@ def test_bad_setting_is_told_without_a_traceback(tmp_path: Path, name: str, valu
     assert words in ended.stderr
     assert "Traceback" not in ended.stderr
     assert "secret" not in ended.stderr
+
+
+async def test_monitoring_port_answers_beside_the_pages(data: Path) -> None:
+    """OPS-01, OPS-02: metrics are on a port of their own, which no page is on, and no page's port has them."""
+    port = free_port()
+    monitoring = f"http://127.0.0.1:{port}"
+    with serving(data, MONITORING_PORT=str(port)) as server:
+        async with browser() as stranger:
+
+            async def get(address: str) -> tuple[int, str]:
+                async with stranger.get(address) as response:
+                    return response.status, await response.text()
+
+            assert "parley_streams 0.0" in (await get(f"{monitoring}/metrics"))[1]
+            assert await get(f"{monitoring}/readyz") == await get(f"{server.address}/readyz")
+            assert (await get(f"{monitoring}/accounts/sign-in/"))[0] == 404
+            assert (await get(f"{server.address}/metrics"))[0] == 404
+        assert server.end(signal.SIGTERM) == (0, "")
+
+
+def test_taken_monitoring_port_is_one_clear_line(data: Path) -> None:
+    """OPS-01: the process does not run without what watches it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = manage("serve", data=data, MONITORING_PORT=str(port), LOG_FORMAT="text")
+
+    assert ended.returncode == 1
+    assert f"Parley cannot start: it cannot listen on 127.0.0.1:{port}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+async def test_log_lines_of_a_request_have_its_id(data: Path) -> None:
+    """OPS-03: no terminal reads the output of this process, so it is JSON; the session is the one in the address."""
+    session = "s_" + 24 * "a"
+    with serving(data) as server:
+        async with browser() as stranger:
+            headers = {"Host": "elsewhere.example"}
+            async with stranger.get(f"{server.address}/sessions/{session}/", headers=headers) as response:
+                assert response.status == 400
+        _code, printed = server.end(signal.SIGTERM)
+    (line,) = [
+        found for found in map(json.loads, printed.splitlines()) if found["logger"].startswith("django.security")
+    ]
+    assert (line["level"], line["session"]) == ("INFO", session)
+    assert re.fullmatch(r"[0-9a-f]{16}", line["request"])
+    assert line["worker"].startswith("w_")

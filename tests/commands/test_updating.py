@@ -31,8 +31,8 @@ def data(tmp_path: Path, settings: Settings) -> Path:
 @pytest.fixture
 def _older_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that lacks a migration; there is none to apply."""
-    known = schema._migrations()
-    monkeypatch.setattr(schema, "_migrations", lambda: known | {("chat", "9999_next")})
+    known = schema.known_migrations()
+    monkeypatch.setattr(schema, "known_migrations", lambda: known | {("chat", "9999_next")})
 
 
 def update() -> list[str]:
@@ -76,10 +76,10 @@ def test_database_of_this_version_is_left_alone(data: Path) -> None:
 @pytest.mark.postgres
 @pytest.mark.usefixtures("_older_database")
 def test_postgresql_is_the_operator_s_to_back_up(data: Path) -> None:
-    """PostgreSQL: its own tools do it."""
+    """PostgreSQL: a copy would be of the whole server's data; the operator chooses when."""
     (line,) = update()
 
-    assert "use pg_dump" in line
+    assert "without a backup: see manage.py backup" in line
     assert list(data.iterdir()) == []
 
 
@@ -116,9 +116,11 @@ def test_last_copies_are_kept_and_nothing_else_is_touched(data: Path, monkeypatc
     mine = folder / "my-own.sqlite3"
     mine.write_text("kept")
     (folder / "before-update-20200101-000000.new").write_text("half a copy")
+    other = folder / "parley-20200101-000000.tar.new"
+    other.write_text("what manage.py backup writes at the moment")
     names = [back_up_at(second, monkeypatch).name for second in range(4)]
 
-    assert sorted(path.name for path in folder.iterdir()) == [*names[1:], mine.name]
+    assert sorted(path.name for path in folder.iterdir()) == [*names[1:], mine.name, other.name]
 
 
 def back_up_at(second: int, monkeypatch: pytest.MonkeyPatch) -> Path:

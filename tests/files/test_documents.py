@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from agents.process_pool import Limits, ProcessPool
-from chat.files import pdf, plain
+from chat.files import documents, pdf, plain
 from chat.files.contents import Contents, Unusable
 from chat.files.names import clean
 from chat.files.places import OnePerPerson
@@ -144,3 +144,47 @@ def test_a_person_s_files_are_read_one_after_the_other_and_others_do_not_wait() 
 def _enters(places: OnePerPerson, person: int) -> bool:
     with places.place(person):
         return True
+
+
+def test_a_document_is_read_as_its_text() -> None:
+    """CTX-09: PDF files page by page, HTML as Markdown without its scripts, other text as it is."""
+    found = documents.read("a.pdf", files.pdf("Hello", "World"))
+    assert (found.kind, found.pages, found.parts) == ("pdf", 2, [(1, "Hello"), (2, "World")])
+    html = b"<!doctype html><title>T</title><h1>Hours</h1><script>x()</script><p>Nine to <b>five</b></p>"
+    assert documents.read("a", html).parts == [(None, "# Hours\n\nNine to **five**")]
+    assert documents.read("a.py", "print('ä')".encode("utf-16")).parts == [(None, "print('ä')")]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"  \n", "empty"),
+        (files.picture(), "unsupported"),
+        (b"PK\x03\x04\0\0binary", "unsupported"),
+        (files.pdf(""), "no_text"),
+        (files.pdf("x")[:200], "broken_pdf"),
+        (files.locked_pdf("secret"), "locked_pdf"),
+        (b"<html><script>only()</script>", "no_text"),
+    ],
+)
+def test_what_has_no_text_is_no_document(data: bytes, problem: str) -> None:
+    """CTX-09: the error says what is wrong with the file."""
+    with pytest.raises(Unusable, match=problem):
+        documents.read("a", data)
+
+
+def test_long_documents_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CTX-09: what is kept of a document is bounded, and it is known that there is more."""
+    monkeypatch.setattr(documents, "MOST_CHARS", 10)
+    assert documents.read("a", b"0123456789abc").parts == [(None, "0123456789")]
+    assert documents.read("a", b"0123456789abc").is_cut
+    assert documents.read("a.htm", b"<p>0123456789abc</p>").parts == [(None, "0123456789")]
+    found = documents.read("a.pdf", files.pdf("0123456", "789abcdef", "more"))
+    assert (found.parts, found.pages, found.is_cut) == ([(1, "0123456"), (2, "789")], 3, True)
+
+
+def test_a_pdf_that_takes_for_ever_is_refused_as_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = Limits(cpu_seconds=0.2, seconds=20, memory_mb=256, output_bytes=1000)
+    monkeypatch.setattr(documents, "_pdf_processes", ProcessPool("tests.support.slow_pdf", limits, size=1))
+    with pytest.raises(Unusable, match="too_complex"):
+        documents.read("a.pdf", files.pdf("x"))

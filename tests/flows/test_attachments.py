@@ -8,21 +8,33 @@ from typing import Any
 
 import pytest
 from django.core.files.base import File as StoredFile
+from django.core.files.storage import FileSystemStorage
 from PIL import Image
+from pytest_django.fixtures import Settings
 
 from agents.messages import File, Message
 from agents.providers.demo.provider import DemoProvider
 from agents.providers.scripted import Gate, ScriptedProvider
 from chat import agents_setup
-from chat.models import Attachment, Session, User
+from chat.errors import FilesUnavailable
+from chat.models import Attachment, ChatMessage, Session, User
 from chat.runner import file_parts
+from chat.runner.bridge import NO_FILES
 from chat.services.messages import attachments, sending
+from chat.services.runs.control import retry_here
 from chat.services.sessions import lifecycle
 from tests.support import files
 from tests.support.testing_node import CONFIG, ScriptedRegistry, TestNode
 
-pytestmark = pytest.mark.usefixtures("own_files")
+pytestmark = [pytest.mark.usefixtures("own_files"), pytest.mark.each_storage]
 SEEING = {"scripted": {"type": "demo", "models": {"one": {"vision": True, "pdf": True}, "two": {}}}}
+
+
+class FilesAway(FileSystemStorage):
+    """A storage that does not respond."""
+
+    def _open(self, name: str, mode: str = "rb") -> Any:
+        raise FilesUnavailable
 
 
 async def uploaded(node: TestNode, session: Session, author: User, data: bytes, name: str) -> str:
@@ -97,6 +109,22 @@ async def test_what_is_too_much_for_one_request_is_told_the_oldest_first(
         ["1"],
         ["[Image new.png, 80×60]", "new.png", "Look"],
     ]
+
+
+async def test_answer_waits_for_files_that_are_away(node: TestNode, ana: User, settings: Settings) -> None:
+    """RUN-10: an answer without them would be another one; Retry asks again when they are back."""
+    provider = script(node, ["I see."])
+    session = await node.session(ana)
+    file = await uploaded(node, session, ana, files.picture(), "a.png")
+    present = settings.STORAGES
+    settings.STORAGES = {**present, "default": {"BACKEND": f"{__name__}.{FilesAway.__qualname__}"}}
+    await sent(node, session, ana, "Look", file)
+    error = await node.do(lambda: ChatMessage.objects.get(session=session, type="error"))
+    assert (error.text, provider.requests) == (str(NO_FILES), [])
+    settings.STORAGES = present
+    await node.do(retry_here, session=session, author=ana, message_id=error.pk)
+    await node.idle(session)
+    assert shown(provider.requests[0].messages[0]) == ["[Image a.png, 80×60]", "a.png", "Look"]
 
 
 async def test_a_lost_file_ends_no_conversation(node: TestNode, ana: User) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
@@ -20,6 +21,7 @@ from chat.errors import ServiceError
 from chat.models import ChatMessage, Session, User
 from chat.runner.bridge import BROKEN
 from chat.snapshots import ErrorSnapshot
+from config.logs import JsonLines
 from tests.support.refusals import permit, refuse
 from tests.support.rest import check_rest
 from tests.support.testing_node import CONFIG, ScriptedRegistry, TestNode
@@ -208,6 +210,27 @@ async def test_adapter_that_raises_anything_ends_the_turn(node: TestNode, ana: U
         await node.idle(session)
     assert [row.type for row in await node.rows(session)].count("error") == 2
     await node.do(check_rest, session)
+
+
+async def test_logged_failure_of_a_turn_names_it(node: TestNode, ana: User) -> None:
+    """OPS-03: an operator finds the session, the turn and the worker of a traceback, and nothing that was said."""
+    written: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: written.append(JsonLines().format(record))  # type: ignore[method-assign]  # it keeps lines
+    logging.getLogger("agents.response").addHandler(handler)
+    try:
+        node.script([[RuntimeError("a bug")]])
+        session = await node.session(ana)
+        await node.send(session, ana, "My secret")
+        await node.idle(session)
+    finally:
+        logging.getLogger("agents.response").removeHandler(handler)
+    (line,) = map(json.loads, written)
+    turn = (await node.rows(session))[0].turn_id
+    assert (line["session"], line["turn"], line["level"]) == (session.pk, turn, "ERROR")
+    assert line["worker"].startswith("w_")
+    assert "RuntimeError: a bug" in line["error"]
+    assert "secret" not in written[0]
 
 
 @pytest.mark.parametrize("reason", ["max_tokens", "refusal"])

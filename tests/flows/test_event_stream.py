@@ -99,7 +99,7 @@ async def test_client_that_comes_again_in_mid_text_has_all_of_it(node: TestNode,
     session = await node.session(ana)
     viewer = await EventViewer(session, asked=await bearer(node, ana)).open()
     await node.send(session, ana, "Tell")
-    await viewer.until(lambda: "text_delta" in viewer.client.types)
+    await viewer.until(lambda: viewer.client.events.texts[-1:] == ["Once "])
     await viewer.cut()
     begun.open()
     await missed.reached()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from django.db import transaction
+
 from agents.events import ReasoningDelta, Usage
 from agents.messages import ToolCall
 from agents.providers.scripted import Gate, Sign
-from chat.models import ChatMessage, Session, User
+from chat.models import Session, User
 from chat.services.sessions.lifecycle import set_model, set_system_prompt
+from chat.services.transaction import SessionTransaction
 from tests.support.rest import check_rest
 from tests.support.testing_node import TestNode
 from tests.support.workbench import Workbench, work
@@ -76,6 +79,14 @@ async def test_usage_is_kept_per_response_and_summed(node: TestNode, ana: User) 
     assert (now.session_total_tokens, now.context_used, now.context_percent) == (375, None, None)
 
 
+@transaction.atomic
+def change_row(session: Session, which: dict[str, str], fields: dict[str, object]) -> None:
+    """Change a row as any service does."""
+    tx = SessionTransaction.lock(session.pk)
+    tx.update("message_updated", tx.messages().get(**which), fields)
+    tx.save()
+
+
 async def test_edit_between_rounds_is_what_the_model_gets(node: TestNode, ana: User) -> None:
     """ADM-02, MSG-01: the rows are the truth at every request, not what the run remembers."""
     bench = Workbench()
@@ -83,8 +94,8 @@ async def test_edit_between_rounds_is_what_the_model_gets(node: TestNode, ana: U
     session = await node.session(ana)
     await node.send(session, ana, "Hi")
     await bench.begun(1)
-    await node.do(lambda: ChatMessage.objects.filter(session=session, role="user").update(text="Hello"))
-    await node.do(lambda: ChatMessage.objects.filter(text="Let me see.").update(include_in_context=False))
+    await node.do(change_row, session, {"role": "user"}, {"text": "Hello"})
+    await node.do(change_row, session, {"text": "Let me see."}, {"include_in_context": False})
     await node.do(set_system_prompt, session=session, author=ana, system_prompt="Be brief.")
     bench.let_go(1)
     await node.idle(session)

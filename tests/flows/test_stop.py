@@ -21,6 +21,7 @@ from chat.bus.wakeups import Wakeup, WakeupKind
 from chat.models import ChatMessage, Session, SessionRun, User
 from chat.projections.context import TOOL_INTERRUPTED
 from chat.queries.messages import page_of
+from chat.runner import agent_input
 from chat.runner.runner import Runner
 from chat.services.messages import sending
 from chat.services.runs import control
@@ -180,8 +181,9 @@ class SlowRegistry(ScriptedRegistry):
         return super().build_agent(preset)
 
 
-async def test_stop_works_while_the_context_is_read(node: TestNode, ana: User) -> None:
+async def test_stop_works_while_the_context_is_read(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """RUN-07: no one waits for the database, and what comes of it is not used."""
+    monkeypatch.setattr(agent_input, "SHORT_CONTEXT", 0)  # those of more messages are read by the runner's threads
     registry = SlowRegistry(node)
     agents_setup.install(registry)
     session = await node.session(ana)

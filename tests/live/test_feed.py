@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
+from agents.errors import Overloaded
 from agents.providers.scripted import Gate
 from chat.bus.events import ChatEvent, MessageChanged, SessionChanged, StatusChanged, TextAppended, decode
 from chat.bus.publisher import group_of, layer
@@ -220,7 +221,9 @@ async def test_text_of_a_message_that_is_not_known_is_looked_up(node: TestNode, 
     """LIVE-02: it may be over, and nothing would ever end it here."""
     sent: list[object] = []
     ended: list[str] = []
-    streaming = StreamingMessage("m_none", node.threads, send=sent.append, filled=sent.append, ended=ended.append)
+    streaming = StreamingMessage(
+        "m_none", node.threads, send=lambda frame, short: sent.append(frame), filled=sent.append, ended=ended.append
+    )
     streaming.receive(TextAppended("m_none", offset, "late"))
     await streaming.wait_for_gap()
     assert (ended, sent) == (["m_none"], [])
@@ -318,3 +321,20 @@ async def test_viewer_with_a_later_revision_than_the_rows_reloads(tape: Tape) ->
     viewer: Anyone = FeedViewer(page, tape.session, tape.owner)
     viewer.join(tape.feed)
     await viewer.until(lambda: page.reload)
+
+
+async def test_viewers_see_why_nothing_comes_while_a_request_is_repeated(tape: Tape) -> None:
+    """RUN-10, RUN-03: the status names the error and the seconds to the next request, and the answer follows."""
+    viewers = await tape.both()
+    tape.node.script([[Overloaded("Busy.", retry_after=0.01)], ["Yes."]])
+    await tape.node.send(tape.session, tape.owner, "Hi")
+    tape.play(*await tape.until(MessageChanged, "turn_done"))
+    events, page = viewers
+    await events.until(lambda: events.frames[-1].get("status") == "idle")
+    assert [frame for frame in events.frames if frame["type"] == "agent_status"] == [
+        {"type": "agent_status", "status": "thinking"},
+        {"type": "agent_status", "status": "thinking", "activity": "retrying", "code": "overloaded", "retry_in": 1},
+        {"type": "agent_status", "status": "thinking"},
+        {"type": "agent_status", "status": "idle"},
+    ]
+    await page.until(lambda: any("Trying again in 1 s" in str(frame.get("html")) for frame in page.frames))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from html.parser import HTMLParser
 from itertools import groupby
@@ -14,8 +15,9 @@ from chat.bus.publisher import group_of, layer
 from chat.live import hub as hubs
 from chat.live import presence as peoples
 from chat.live.hub import Hub
-from chat.live.presence import Present, here_words, presence_frame
+from chat.live.presence import Presence, PresenceTracker, Present, here_words, presence_event, presence_frame
 from chat.models import User
+from chat.services.people import sharing
 from tests.live.conftest import LANGUAGES
 from tests.support.client import EventsClient
 from tests.support.page_client import PageClient
@@ -78,6 +80,22 @@ async def test_all_viewers_see_who_is_present(node: TestNode, ana: User, bo: Use
     assert len(list(groupby(events.socket.presence[told - 1 :]))) == 2
     await events.leave()
     await page.leave()
+
+
+async def test_who_is_removed_is_gone_at_once(
+    node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-05, LIVE-06: unlike someone whose page has closed, who may come back."""
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
+    theirs = await SocketViewer(EventsClient(), session, bo).open()
+    viewer = await SocketViewer(EventsClient(), session, ana).open()
+    await viewer.until(lambda: set(viewer.client.people) == {"Ana", "Bo"})
+    monkeypatch.setattr(peoples, "LEAVING", 3600.0)
+    await node.do(sharing.unshare, session=session, author=ana, user=bo)
+    await viewer.until(lambda: set(viewer.client.people) == {"Ana"})
+    await theirs.leave()
+    await viewer.leave()
 
 
 @pytest.mark.parametrize("client", FACES)
@@ -186,13 +204,13 @@ async def test_presence_frames_are_in_the_page_s_language(node: TestNode, ana: U
     for language in LANGUAGES:
         viewer = await SocketViewer(PageClient(), session, ana, language=language).open()
         with translation.override(language):
-            words = here_words([Present(ana.pk, "Ana", typing=False)])
+            words = here_words(present("Ana"))
         await viewer.until(lambda: label_of(viewer.client) == words)  # noqa: B023  # waits within the round
         await viewer.leave()
 
 
-def present(*names: str) -> list[Present]:
-    return [Present(number, name, typing=False) for number, name in enumerate(names)]
+def present(*names: str) -> Presence:
+    return Presence(tuple(Present(number, name) for number, name in enumerate(names)), (), len(names))
 
 
 @pytest.mark.parametrize(
@@ -212,6 +230,42 @@ def test_some_faces_stand_for_all(names: str, words: str, faces: int, more: str)
     drawn = Names(frame["html"])
     assert (drawn.label, drawn.faces) == (words, list(names[:faces]))
     assert "".join(re.findall(r"\+\d", frame["html"])) == more  # those without a face: on wide screens, on phones
+
+
+async def test_crowd_is_counted_and_its_arrivals_are_sent_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-05: what the viewers of a large session receive is bounded; who is typing shows at once."""
+    monkeypatch.setattr(peoples, "LONGEST_PACE", 1e9)
+    monkeypatch.setattr(peoples, "SECONDS_PER_USER", 1e9)
+    shown: list[Presence] = []
+    tracker = PresenceTracker("s_1", "mine", dict, lambda before: shown.append(tracker.shown))
+    names = [f"Person {number}" for number in range(1000)]
+    for count in range(990, 1000):
+        tracker.hear("other", dict(enumerate(names[:count])), asks=False)
+    assert [(len(each.listed), each.count) for each in shown] == [(20, 990)]
+    tracker.types(989)
+    assert shown[1:] == [Presence(shown[0].listed, (Present(989, "Person 989"),), 990)]
+    event = presence_event(shown[1])
+    assert [person["name"] for person in event["people"] if person["typing"]] == ["Person 989"]
+    assert (len(event["people"]), event["count"]) == (21, 990)
+    assert len(str(event)) < 2000
+    assert Names(presence_frame(shown[1])["html"]).label == "Online: Person 0, Person 1 and 988 others"
+
+    monkeypatch.setattr(peoples, "LONGEST_PACE", 0.0)
+    tracker.hear("other", dict(enumerate(names)), asks=False)
+    assert shown[-1].count == 1000
+    tracker.close()
+
+
+async def test_last_arrival_in_a_crowd_is_shown_when_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-05: the pace of a large session delays a change and does not lose it."""
+    monkeypatch.setattr(peoples, "LONGEST_PACE", 0.05)
+    counts: asyncio.Queue[int] = asyncio.Queue()
+    tracker = PresenceTracker("s_1", "mine", dict, lambda before: counts.put_nowait(tracker.shown.count))
+    for count in (30, 31, 32):
+        tracker.hear("other", {number: str(number) for number in range(count)}, asks=False)
+    async with asyncio.timeout(20):
+        assert [await counts.get() for _ in range(2)] == [30, 32]
+    tracker.close()
 
 
 def test_names_are_text() -> None:

@@ -13,15 +13,18 @@ from chat.bus.publisher import HUBS, layer, notify_session_lists
 from chat.live import notifier
 from chat.live.hub import Hub
 from chat.live.socket_queue import SocketQueue
-from chat.models import Session, SessionRole, User
+from chat.models import Session, SessionRole, User, UserSessionState, Workspace
+from chat.runner import runtime
+from chat.services.messages.sending import send_message
 from chat.services.people import sharing
-from chat.services.sessions import lifecycle
+from chat.services.sessions import lifecycle, user_state
 from chat.services.sessions.lifecycle import create_session
 from tests.support.socket import Socket, path_of
 from tests.support.testing_node import TestNode, let_in, person
 
 pytestmark = pytest.mark.usefixtures("no_beacon")
 RAIL = {"op": "rail"}
+OWN = {"op": "rail", "own": True}
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +49,10 @@ def rings(socket: Socket) -> int:
     return socket.frames.count(RAIL)
 
 
+def own_rings(socket: Socket) -> int:
+    return socket.frames.count(OWN)
+
+
 async def test_session_lists_are_notified_of_changes_in_other_sessions(node: TestNode, ana: User, bo: User) -> None:
     """A turn, a new title and sharing notify pages at once, whatever session they show; no one else is notified."""
     node.script(lambda request: ["Yes."])
@@ -68,6 +75,28 @@ async def test_session_lists_are_notified_of_changes_in_other_sessions(node: Tes
         heard = rings(elsewhere)
         await node.do(sharing.unshare, session=session, author=ana, user=bo)
         await elsewhere.until(lambda: rings(elsewhere) > heard)
+
+
+async def test_notices_to_many_pages_are_spread(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ui.md: a page that waits for its notice gets one for all changes until then."""
+    monkeypatch.setattr(notifier, "AT_ONCE", 1)
+    monkeypatch.setattr(notifier, "PAGES_PER_SECOND", 1e-9)
+    async with Socket("/ws/me", ana) as one, Socket("/ws/me", ana) as other:
+        for socket in (one, other):
+            await socket.let_in()
+        rail = runtime.hub()._list_notifier
+        for _ in range(2):
+            rail.notify(people=[ana.pk])
+            await node.until(lambda: rail._notifying is None)
+        assert len(rail._scheduled) == 2
+        assert rings(one) == rings(other) == 0
+        for page in list(rail._scheduled):
+            rail._scheduled[page].cancel()
+            rail._notify_page(page)
+        for socket in (one, other):
+            await socket.next(**RAIL)
+            await socket.let_in()
+            assert rings(socket) == 1
 
 
 async def test_new_session_is_in_the_lists_at_once(node: TestNode, ana: User) -> None:
@@ -148,3 +177,117 @@ def test_people_are_found_in_one_query(ana: User, bo: User) -> None:
         with CaptureQueriesContext(connection) as queries:
             assert access.people_in([session.pk for session in some]) == {ana.pk, bo.pk}
         assert len(queries) == 1
+
+
+async def test_pages_on_the_changed_session_learn_that_nothing_else_is_new(node: TestNode, ana: User, bo: User) -> None:
+    """ui.md: in a room of a thousand people, no page has to load its list for a turn that it shows."""
+    session, other = await new_sessions(node, ana, ana)
+    await node.do(sharing.share, session=session, author=ana, user=bo, role=SessionRole.EDITOR)
+    async with Socket(path_of(session, "page"), bo) as here, Socket(path_of(other, "page"), ana) as elsewhere:
+        for socket in (here, elsewhere):
+            socket.send(type="sync")
+            await socket.next(op="synced")
+        heard = rings(here), rings(elsewhere)
+        notify_session_lists(sessions=[session.pk])
+        await here.next(**OWN)
+        await elsewhere.until(lambda: rings(elsewhere) > heard[1])
+        assert (rings(here), own_rings(elsewhere)) == (heard[0], 0)
+        own = own_rings(here)
+        notify_session_lists(users=[bo.pk], read_in=session.pk)
+        await here.until(lambda: own_rings(here) > own)
+        for more in ({"users": [bo.pk]}, {"users": [bo.pk], "read_in": other.pk}):
+            heard = rings(here), own_rings(here)
+            notify_session_lists(sessions=[session.pk])
+            notify_session_lists(**more)
+            await here.until(lambda heard=heard: rings(here) > heard[0])  # type: ignore[misc]  # see above
+
+
+async def test_waiting_page_is_told_of_all_that_is_new(
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ui.md: a page that waits for its notice asks for its list if anything of what came until then needs it."""
+    session = await node.session(ana)
+    async with Socket(path_of(session, "page"), ana) as page:
+        await page.let_in()
+        monkeypatch.setattr(notifier, "AT_ONCE", 0)
+        monkeypatch.setattr(notifier, "PAGES_PER_SECOND", 1e-9)
+        rail = runtime.hub()._list_notifier
+        for people, readers, notice in (
+            ([], [(ana.pk, session.pk)], notifier.OWN_NOTICE),
+            ([ana.pk], [], notifier.NOTICE),
+            ([], [(ana.pk, session.pk)], notifier.NOTICE),
+        ):
+            rail.notify(people=people, readers=readers)
+            await node.until(lambda: rail._notifying is None)
+            assert list(rail._notices.values()) == [notice]
+        rail.close()
+
+
+async def test_read_marks_are_stored_together(node: TestNode, ana: User, bo: User, workspace: Workspace) -> None:
+    """LIVE-01: in as many statements for thirty readers as for one; the last mark of each person counts."""
+    node.script(lambda request: ["Yes."])
+    session = await node.session(ana)
+    readers = [await node.do(person, f"R{number}", workspace) for number in range(30)]
+    for reader in readers:
+        await node.do(sharing.share, session=session, author=ana, user=reader, role=SessionRole.VIEWER)
+    await node.send(session, ana, "Go")
+    await node.idle(session)
+    revision = (await node.do(Session.objects.get, pk=session.pk)).revision
+
+    def counted(users: list[User], revision: int) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            user_state.mark_all_read(
+                session_id=session.pk, revisions=dict.fromkeys([each.pk for each in users], revision)
+            )
+        return len(queries)
+
+    few = await node.do(counted, readers[:1], revision - 1)
+    assert await node.do(counted, readers[1:], revision - 1) == few
+    async with Socket(path_of(session), readers[0]) as one, Socket(path_of(session), readers[1]) as two:
+        answers = await asyncio.gather(
+            one.ask(type="read", revision=revision - 1), one.ask(type="read", revision=10**9),
+            two.ask(type="read", revision=revision),
+        )  # fmt: skip
+    assert {each["type"] for each in answers} == {"ack"}
+    marks = UserSessionState.objects.filter(session=session, user__in=readers[:3]).order_by("user")
+    assert await node.do(lambda: list(marks.values_list("read_revision", flat=True))) == [
+        revision,
+        revision,
+        revision - 1,
+    ]
+
+
+async def test_read_mark_is_stored_when_the_process_stops(node: TestNode, ana: User) -> None:
+    """LIVE-01: stopping does not wait for the interval."""
+    node.script(lambda request: ["Yes."])
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
+    await node.idle(session)
+    revision = (await node.do(Session.objects.get, pk=session.pk)).revision
+    async with Socket(path_of(session), ana) as socket:
+        await socket.let_in()
+        socket.send(type="read", revision=revision)
+        await socket.let_in()
+        await node.stop()
+    assert await node.do(lambda: UserSessionState.objects.get(session=session, user=ana).read_revision) == revision
+    await node.start()
+
+
+@pytest.mark.django_db
+def test_marks_together_are_those_of_each_alone(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-01: rows, and who is notified, for what one's own messages and those of others are."""
+    session = create_session(owner=ana)
+    let_in(session, bo, SessionRole.EDITOR)
+    stranger = person("Cy")
+    told: list[tuple[list[int], str]] = []
+    monkeypatch.setattr(user_state, "notify_session_lists", lambda users, read_in: told.append((list(users), read_in)))
+    said = send_message(session=session, author=ana, text="Hi")
+    session.refresh_from_db()
+    revisions = {ana.pk: 10**9, bo.pk: 10**9, stranger.pk: 5, 10**6: 5}
+    user_state.mark_all_read(session_id=session.pk, revisions=revisions)
+    user_state.mark_all_read(session_id=session.pk, revisions={bo.pk: 1})
+    user_state.mark_all_read(session_id="s_unknown", revisions={bo.pk: 1})
+    found = UserSessionState.objects.filter(session=session).values_list("user", "read_revision")
+    assert dict(found) == {ana.pk: session.revision, bo.pk: session.revision}
+    assert told == [([bo.pk], session.pk)]
+    assert said.id

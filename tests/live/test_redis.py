@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 from random import Random
 
 import pytest
@@ -15,6 +14,7 @@ from pytest_django.fixtures import Settings
 
 from agents.providers.scripted import Gate
 from chat.bus import publisher as publishing
+from chat.live import echo
 from chat.live import feed as feeds
 from chat.live import hub as hubs
 from chat.live.hub import Hub
@@ -25,6 +25,7 @@ from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
 from tests.support.page_client import PageClient
 from tests.support.redis import Redis
+from tests.support.silent_proxy import SilentProxy
 from tests.support.testing_node import TestNode, let_in
 from tests.support.viewer import HubViewer, SocketViewer, Viewer
 
@@ -39,22 +40,28 @@ FACES = (EventsClient, PageClient)
 
 
 @pytest_asyncio.fixture
-async def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Redis]:
-    """The channel layer that teams use, on a server of its own."""
-    server = Redis(tmp_path)
-    await server.start()
+async def proxy(redis: Redis) -> AsyncIterator[SilentProxy]:
+    """What stands between the layer and Redis."""
+    async with SilentProxy(redis.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def layer(proxy: SilentProxy, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The channel layer that teams use."""
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.2)
+    monkeypatch.setattr(echo, "INTERVAL", 0.2)
+    address = f"redis://127.0.0.1:{proxy.port}/0"
     settings.CHANNEL_LAYERS = {
-        "default": {"BACKEND": "chat.overrides.redis_layer.RedisLayer", "CONFIG": {"hosts": [server.url]}}
+        "default": {"BACKEND": "chat.overrides.redis_layer.RedisLayer", "CONFIG": {"hosts": [address]}}
     }
     assert type(get_channel_layer()).__name__ == "RedisLayer"
-    yield server
-    server.kill()
+    yield
     channel_layers.backends.clear()
 
 
-@pytest_asyncio.fixture
-async def team(redis: Redis, node: TestNode, caplog: pytest.LogCaptureFixture) -> AsyncIterator[TestNode]:
+@pytest.fixture
+def team(layer: None, node: TestNode) -> Iterator[TestNode]:
     """A node on Redis. What Redis' own client says of outages is not ours."""
     logging.getLogger("channels_redis.pubsub").disabled = True
     yield node
@@ -111,7 +118,7 @@ async def test_people_on_all_processes_are_here(team: TestNode, second_hub: Hub,
     await here.socket.ask(type="typing")
     await there.until(lambda: there.client.people["Ana"])
     await team.do(lifecycle.rename, session=session, author=ana, title="New")
-    await here.until(lambda: {"op": "rail"} in here.client.others)
+    await here.until(lambda: {"op": "rail", "own": True} in here.client.others)
     await here.leave()
     await there.until(lambda: set(there.client.people) == {"Bo"})
     there.leave()
@@ -202,4 +209,29 @@ async def test_frozen_redis_delays_no_turn_and_no_viewer(
     redis.thaw()
     await team.send(session, ana, "Again")
     await assert_all_show(team, session, viewers)
+    await leave(viewers)
+
+
+async def test_live_stream_returns_after_a_network_that_lost_everything(
+    team: TestNode, proxy: SilentProxy, second_hub: Hub, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-02, RUN-14: connections to Redis that are dead without an error cost no turn, and are replaced."""
+    for module, name in ((publishing, "SEND_TIMEOUT"), (hubs, "CONNECT_TIMEOUT")):
+        monkeypatch.setattr(module, name, 0.5)
+    silent = Gate()
+    team.script(lambda request: ["One ", silent, "two"] if not silent._reached.is_set() else ["Yes."])
+    session = await team.session(ana)
+    viewers = await everyone(session, ana, second_hub)
+    await team.send(session, ana, "Go")
+    await silent.reached()
+    proxy.lose()
+    silent.open()
+    await assert_all_show(team, session, viewers)
+    proxy.recover()
+    for viewer in viewers:
+        viewer.frames.clear()
+    async with asyncio.timeout(20):
+        while not all(_hears(viewer) for viewer in viewers):  # until both hubs have connected again
+            await team.send(session, ana, "Live?")
+            await assert_all_show(team, session, viewers)
     await leave(viewers)

@@ -206,3 +206,29 @@ async def test_answered_waits_for_all_answers() -> None:
     peer.flowing.set()
     await asyncio.wait_for(waiting, 5)
     assert peer.taken == ["first", "snapshot"]
+
+
+async def test_frames_are_handed_to_a_connection_that_takes_them() -> None:
+    """LIVE-01: nothing is queued for a connection with room; what it does not take is sent after what it took."""
+    taken: list[str] = []
+    room = 2
+
+    def send_now(frame: str) -> bool:
+        if len(taken) == room:
+            return False
+        taken.append(frame)
+        return True
+
+    peer = Peer()
+    peer.socket_queue = SocketQueue("events", peer._take, peer._close, user_id=1, send_now=send_now)
+    peer.socket_queue.put("1")
+    peer.socket_queue.answer("2")
+    assert taken == ["1", "2"]
+    peer.socket_queue.put("3")
+    room = 9
+    peer.socket_queue.put("4")  # waits behind the third one
+    assert taken == ["1", "2"]
+    assert await peer.has(2) == ["3", "4"]
+    await peer.socket_queue.answered()
+    peer.socket_queue.put("5")
+    assert taken == ["1", "2", "5"]

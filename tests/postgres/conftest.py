@@ -13,16 +13,8 @@ from tests.support.team import Team
 
 
 @pytest_asyncio.fixture
-async def redis(tmp_path: Path) -> AsyncIterator[Redis]:
-    server = Redis(tmp_path)
-    await server.start()
-    yield server
-    server.kill()
-
-
-@pytest_asyncio.fixture
 async def team(transactional_db: None, prepared: Path, tmp_path: Path, redis: Redis) -> AsyncIterator[Team]:
     """On the test's own database."""
-    team = Team(prepared, tmp_path, address(), redis)
+    team = Team(prepared, tmp_path, address(), redis.url)
     yield team
     await team.close()

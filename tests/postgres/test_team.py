@@ -38,7 +38,7 @@ async def test_servers_that_start_together_prepare_a_new_database_once(
     new_database: str, prepared: Path, tmp_path: Path, redis: Redis
 ) -> None:
     """As after an update of a team's machines: one migrates, the others wait for it."""
-    team = Team(prepared, tmp_path, new_database, redis)
+    team = Team(prepared, tmp_path, new_database, redis.url)
     try:
         servers = await asyncio.gather(*(team.server(name) for name in ("one", "two", "three")))
         assert [server.line.startswith("Parley is ready at") for server in servers] == [True] * 3

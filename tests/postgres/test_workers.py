@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from pathlib import Path
 
 import pytest
+from aiohttp import ClientSession
 
 from chat.models import ChatMessage, Session, SessionRun, User
 from chat.services.people import accounts
 from tests.commands.process import Started
 from tests.support.client import EventsClient
+from tests.support.notify_socket import NotifySocket
+from tests.support.redis import free_port
 from tests.support.remote_viewer import RemoteViewer
 from tests.support.rest import check_rest
 from tests.support.team import Team
@@ -90,3 +94,39 @@ async def test_turn_beyond_the_grace_is_continued_elsewhere(team: Team, ana: Use
     await viewer.until(lambda: viewer.client.rows[-1]["type"] == "turn_done")
     await team.node.do(check_rest, session)
     await viewer.leave()
+
+
+async def test_worker_answers_probes_until_it_ends(team: Team, ana: User) -> None:
+    """OPS-01, OPS-02: a worker has no pages, but a port that says what it does."""
+    address = f"http://127.0.0.1:{(port := free_port())}"
+    session = await team.node.session(ana)
+    web, worker = await asyncio.gather(team.web("web"), team.worker("worker", MONITORING_PORT=str(port)))
+    viewer = await watch(team, session, ana, web)
+    viewer.send({"type": "send", "text": "markdown", "key": "once"})
+    await viewer.until(lambda: len(answer(viewer)) > 20)
+    async with ClientSession() as client:
+
+        async def get(path: str) -> str:
+            async with client.get(f"{address}{path}") as response:
+                return await response.text()
+
+        assert (await get("/readyz")).startswith("ready\nstartup ok\ndraining ok\ndatabase ok\n")
+        assert "\nparley_streams 1.0\n" in await get("/metrics")
+        worker.process.send_signal(signal.SIGTERM)
+        while (await get("/readyz")).startswith("ready"):
+            pass
+        assert await get("/readyz") == "not ready\nstartup ok\ndraining not ok\n"
+        assert await get("/healthz") == "ok\n"
+    await viewer.until(lambda: viewer.client.rows[-1]["type"] == "turn_done")
+    assert (await asyncio.to_thread(worker.process.wait, 60)) == 0
+    await viewer.leave()
+
+
+async def test_worker_tells_systemd_when_it_is_ready_and_stops(team: Team, tmp_path: Path) -> None:
+    """OPS-07: a start counts as one when the worker takes sessions."""
+    manager = NotifySocket(tmp_path / "notify")
+    worker = await team.worker("worker", NOTIFY_SOCKET=str(tmp_path / "notify"))
+    assert await asyncio.to_thread(manager.next) == "READY=1"
+    worker.process.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(manager.next) == "STOPPING=1"
+    manager.close()

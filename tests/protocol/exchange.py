@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from agents.errors import ProviderError
-from agents.events import ReasoningDelta, Usage
+from agents.events import ReasoningDelta, ToolCallDelta, Usage
 from agents.messages import Json, ToolCall
-from agents.providers.scripted import Gate, Reply
+from agents.providers.scripted import Gate, Reply, Step
 from chat.models import Session, User
 from chat.services.messages import editing
 from tests.api.asking import token_of
@@ -72,7 +72,7 @@ class Exchange:
     def _replies(self) -> list[Reply]:
         first, second = self._gates
         return [
-            [ReasoningDelta("A sum. "), "I shall ", first, "calculate.", SUM, Usage(812, 31)],
+            [ReasoningDelta("A sum. "), "I shall ", first, "calculate.", *_growing(SUM), Usage(812, 31)],
             [ReasoningDelta("Squared: "), ReasoningDelta("forty-"), second, "…"],
             [ProviderError("The model is overloaded. Try again in a minute.")],
         ]
@@ -101,16 +101,24 @@ class Exchange:
         return sum(frame["type"] == kind for frame in self.received)
 
 
+def _growing(call: ToolCall) -> Iterator[Step]:
+    """Yield a call in two pieces, as a model writes it."""
+    for piece in (call.raw[:5], call.raw[5:]):
+        yield ToolCallDelta(call.id, call.name, piece)
+    yield call
+
+
 async def followed(node: TestNode, session: Session, user: User) -> StepViewer:
     """Let a user follow a session's steps: a question, a call, an answer; and then the question is left out."""
-    gate = Gate()
-    node.script([["I shall ", gate, "calculate.", SUM, Usage(812, 31)], ["It is 42.", Usage(850, 5)]])
+    first, second = Gate(), Gate()
+    node.script([["I shall ", first, "calculate.", second, SUM, Usage(812, 31)], ["It is 42.", Usage(850, 5)]])
     token = await node.do(token_of, user, "read")
     viewer = await StepViewer(session, asked={"Authorization": f"Bearer {token}"}).open()
     sent = await node.send(session, user, "What is 6 times 7?")
-    await gate.reached()
-    await viewer.until(lambda: "I shall" in viewer.text)
-    gate.open()
+    for gate, words in ((first, "I shall"), (second, "calculate.")):
+        await gate.reached()
+        await viewer.until(lambda: words in viewer.text)  # noqa: B023  # waits within the round
+        gate.open()
     await viewer.until(lambda: "It is 42." in viewer.text)
     await node.idle(session)
     await node.do(editing.include, session=session, author=user, message_id=sent.id, included=False)

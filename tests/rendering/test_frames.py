@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from chat.bus.events import StatusChanged
 from chat.models import ChatMessage
 from chat.rendering.messages import frames
 from chat.snapshots import MessageSnapshot, SessionSnapshot, ToolSnapshot
@@ -83,10 +84,24 @@ def test_message_frame_names_nobody_as_mine() -> None:
 def test_status_frame_says_what_the_agent_does() -> None:
     """UI-07: idle hidden, thinking, calling a tool by name."""
     shown = [
-        text_of(frames.status_frame(*given)["html"])
-        for given in (("idle", ""), ("thinking", ""), ("tool_calling", "bash"))
+        text_of(frames.status_frame(event)["html"])
+        for event in (StatusChanged("idle"), StatusChanged("thinking"), StatusChanged("tool_calling", "bash"))
     ]
     assert shown == ["", "Thinking…", "Calling bash…"]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("overloaded", "The model is overloaded. Trying again in 4 s…"),
+        ("rate_limited", "The provider limits requests. Trying again in 4 s…"),
+        ("connection_lost", "The request failed. Trying again in 4 s…"),
+    ],
+)
+def test_status_frame_says_when_a_failed_request_is_repeated(code: str, words: str) -> None:
+    """RUN-10, UI-07: users see why nothing comes."""
+    event = StatusChanged("thinking", activity="retrying", code=code, retry_in=4)
+    assert text_of(frames.status_frame(event)["html"]) == words
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from chat.rendering.markdown.blocks import normalise
 from chat.rendering.markdown.live_text import LiveText
 from tests.rendering.documents import ANSWER, TRAPS, pieces
 from tests.support.effort import cases
+from tests.support.page_client import expanded
 
 patient = settings(deadline=None, max_examples=cases(200))
 
@@ -19,11 +20,25 @@ patient = settings(deadline=None, max_examples=cases(200))
 class Viewer:
     """The page's side of the protocol: n reveals gaps, keep counts UTF-16 units."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, reads_short: bool = False) -> None:
+        self.reads_short = reads_short
         self.n = self.rev = 0
         self.blocks: list[str] = []
         self.tail = ""
         self.ended = False
+
+    def apply_delta(self, live: LiveText, frame: dict[str, Any]) -> bool:
+        """Fold a text's last frame, or its short form."""
+        if not self.reads_short or frame["op"] == "snap":
+            return self.apply(frame)
+        end, n, *rest = live.short
+        assert live.id.endswith(end)
+        assert n == frame["n"]
+        if n != self.n + 1:
+            return bool(n <= self.n)
+        delta = expanded(self.tail, *rest)
+        self.tail = ""
+        return self.apply({"op": "delta", "n": n, **delta})
 
     def apply(self, frame: dict[str, Any]) -> bool:
         """Fold a frame; return False if one before it is missing."""
@@ -58,22 +73,22 @@ def page(text: str) -> list[str]:
 @given(pieces(), st.integers(0, 10**9).map(Random))
 def test_viewers_joining_anywhere_see_the_page(cut: list[str], chance: Random) -> None:
     """LIVE-01, LIVE-02: a viewer from the start, the middle or the end, with lost frames, has the same as the page."""
-    live, viewers = LiveText("m_1"), [Viewer()]
+    live, viewers = LiveText("m_1"), [Viewer(), Viewer(reads_short=True)]
     for piece in cut:
         live.append(piece)
         frame = live.frame() if chance.random() < 0.5 else None
         for viewer in viewers:
             lost = chance.random() < 0.2
-            if frame is not None and not lost and not viewer.apply(frame):
+            if frame is not None and not lost and not viewer.apply_delta(live, frame):
                 viewer.apply(live.snapshot(len(viewer.blocks), viewer.rev))
         if len(viewers) < 4 and chance.random() < 0.1:
-            viewers.append(late := Viewer())
+            viewers.append(late := Viewer(reads_short=chance.random() < 0.5))
             late.apply(live.snapshot())
     last = live.frame(end=True)
     assert last is not None
     viewers.append(Viewer())
     for viewer in viewers:
-        if not viewer.apply(last):
+        if not viewer.apply_delta(live, last):
             viewer.apply(live.snapshot(len(viewer.blocks), viewer.rev))
         assert viewer.state() == (last["n"], viewers[0].rev, page("".join(cut)), "", True)
 
@@ -82,12 +97,13 @@ def test_viewers_joining_anywhere_see_the_page(cut: list[str], chance: Random) -
 @pytest.mark.parametrize("size", [1, 7])
 def test_frames_of_a_trap_fold_to_the_page(text: str, size: int) -> None:
     """LIVE-01: every trap, in small pieces, one frame each."""
-    live, viewer = LiveText("m_1"), Viewer()
+    live, viewer, other = LiveText("m_1"), Viewer(), Viewer(reads_short=True)
     for start in range(0, len(text), size):
         live.append(text[start : start + size])
         frame = live.frame()
         assert frame is None or viewer.apply(frame)
-        assert viewer.tail == live.snapshot()["tail"]
+        assert frame is None or other.apply_delta(live, frame)
+        assert viewer.tail == other.tail == live.snapshot()["tail"]
     viewer.apply(live.frame(end=True) or {})
     assert viewer.blocks == page(text)
 
@@ -180,3 +196,17 @@ def test_frames_tell_what_they_cost() -> None:
     live.append("| b |\n" * 200)
     live.frame()
     assert live.last_cost > 0
+
+
+def test_short_frame_holds_only_what_is_new() -> None:
+    """LIVE-02: neither the tags behind new text nor the text of a block that was the tail come again."""
+    live = LiveText("m_abcdef")
+    for text in ("Hello 😀 wor", "ld", "."):
+        live.append(text)
+        live.frame()
+    assert live.short == ["bcdef", 3, 4, 0, "."]
+    live.append("\n\nB")
+    live.frame()
+    assert live.short == ["bcdef", 4, 4, 15, "B", [[22, 0, ""]], [], 0]
+    live.frame(end=True)
+    assert live.short == ["bcdef", 5, 0, 8, "", ["<p>B</p>"], [], 1]

@@ -5,8 +5,9 @@ from importlib import import_module
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from markdown_it.token import Token
 
-from chat.rendering.markdown import render
+from chat.rendering.markdown import parser, render
 from chat.rendering.markdown.blocks import normalise
 from chat.rendering.markdown.stream import Append, MarkdownStream, Op, Replace
 from tests.rendering.documents import ANSWER, TRAPS, pieces, texts
@@ -142,3 +143,58 @@ def test_row_that_brings_missing_cells_stays_in_its_table(monkeypatch: pytest.Mo
     assert_tail_drawn_often_equals_once(cut)
     assert stream_blocks(cut) == render.draw_all("".join(cut))
     assert [block.count("<tr>") for block in stream_blocks(cut)] == [8, 0, 0]
+
+
+WORDS = [
+    "plain ",
+    "**bold** ",
+    "*soft* ",
+    "`code` ",
+    "~~gone~~ ",
+    "a_b ",
+    "2 * 3 ",
+    "* ",
+    "**",
+    "`",
+    "[link](https://a.b/c) ",
+]
+WORDS += [
+    "[open ",
+    "] ",
+    "](https://a.b) ",
+    "https://a.b/c. ",
+    "x@y.de ",
+    "\\* ",
+    "$a$ ",
+    "&amp; ",
+    "<",
+    "line\n",
+    "wide  \n",
+    "é漢 ",
+]
+
+
+@settings(deadline=None, max_examples=cases(300))
+@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=12), st.lists(st.sampled_from(WORDS), max_size=12))
+def test_long_paragraph_is_drawn_from_where_it_has_grown(before: list[str], after: list[str]) -> None:
+    """LIVE-01: no mark, link or escape that ends later changes what was settled before it."""
+    long = "It begins with plain words. " * 40
+    assert_tail_drawn_often_equals_once([long, *before, "some more words ", *after, "and an end"])
+
+
+def test_long_paragraph_is_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-01: a frame of a paragraph of 20 KB with emphasis parses what is new, not all of it."""
+    parsed: list[int] = []
+    tokens_of = parser._inline_tokens
+
+    def noted(text: str, drawing: parser.Drawing) -> list[Token]:
+        parsed.append(len(text))
+        return tokens_of(text, drawing)
+
+    monkeypatch.setattr(parser, "_inline_tokens", noted)
+    stream = MarkdownStream()
+    for number in range(400):
+        stream.feed(f"Some of the words are **bold {number}** or `code`, and ")
+        stream.tail_html()
+    assert len(parsed) > 100
+    assert max(parsed) < 1_500

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chat.rendering.messages.as_markdown import as_markdown
 from chat.rendering.text.user_text import user_text_html
-from chat.snapshots import AttachmentSnapshot
+from chat.snapshots import AttachmentSnapshot, MentionSnapshot
 from tests.rendering.test_frames import message, tool
 
 PIECES = st.sampled_from(
@@ -107,3 +107,28 @@ def test_copied_message_has_links_to_its_files() -> None:
     assert as_markdown(said, "https://parley.example") == f" Hi\n\n\n{links}"
     assert as_markdown(silent, "https://parley.example") == links
     assert as_markdown(said) == " Hi\n"
+
+
+def test_mentions_are_marked_outside_of_code_and_links() -> None:
+    """LIVE-07: with the users, and without a change of the text."""
+    text = "@Bo: `@Bo` https://example.com/@Bo @Ana"
+    mentions = [MentionSnapshot(7, 0, 3), MentionSnapshot(8, 35, 4), MentionSnapshot(9, 35, 4)]
+    made = user_text_html(text, mentions)
+    assert re.findall(r'<span class="mention" data-mentions="([^"]*)">(.*?)</span>', made) == [
+        ("7", "@Bo"),
+        ("8 9", "@Ana"),
+    ]
+    assert html.unescape(re.sub(r"<[^>]*>", "", made)) == text
+
+
+def test_no_part_of_a_longer_name_is_marked() -> None:
+    """LIVE-07: the name of someone else begins alike."""
+    made = user_text_html("@Bo, ask @Bobby or x@Bo.com", [MentionSnapshot(1, 0, 3)])
+    assert made.count('class="mention"') == 1
+    assert made.startswith("<span")
+
+
+def test_name_of_a_mention_is_escaped() -> None:
+    """LIVE-07: a display name can be HTML."""
+    made = user_text_html("Hi @<b>Bo", [MentionSnapshot(7, 3, 6)])
+    assert made == 'Hi <span class="mention" data-mentions="7">@&lt;b&gt;Bo</span>'

@@ -14,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from chat.models import User
 from chat.runner import resume
 from chat.runs import lease, lease_keeper
-from chat.services.runs import recording
+from chat.services.runs import locking, recording
 from chat.services.runs.recording import Job, Outcome
 from tests.running import claims_machine
 from tests.running.claims_machine import Claims
@@ -67,12 +67,12 @@ def renewed_in_time(worker_id: str) -> bool:
     return not is_late and renew(worker_id)
 
 
-def same_epoch(run: recording._Run, claim: lease.Claim) -> bool:
+def same_epoch(run: locking.RunColumns, claim: lease.Claim) -> bool:
     """A claim is recognised by its epoch alone."""
     return run.epoch == claim.epoch and run.owner_id is not None
 
 
-def unnumbered(jobs: Iterable[Job], locked: recording._Locked) -> Iterator[Outcome]:
+def unnumbered(jobs: Iterable[Job], locked: locking.Locked) -> Iterator[Outcome]:
     """Jobs have no numbers: what was written is written again."""
     for job in jobs:
         run = locked.runs.get(job.claim.session_id)
@@ -95,7 +95,7 @@ FAULTS = {
     "the network is silent": Fault("text is published by", claims_machine, "SAFE_SHARE", math.inf, 7),
     "a lease is renewed late": Fault("that no other worker has", lease, "renew", renewed_in_time, 2),
     "a failover hands out an epoch twice": Fault(
-        "of another one|closed as failed", recording._Run, "admits", same_epoch, 1
+        "of another one|closed as failed", locking.RunColumns, "admits", same_epoch, 1
     ),
     "the answer to a commit is lost": Fault("closed as failed", recording, "_job_outcomes", unnumbered, 1),
     "the loser is not told": Fault("does not know that one is lost", lease_keeper, "reconcile", nothing_lost, 2),

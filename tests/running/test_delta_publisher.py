@@ -62,7 +62,7 @@ def grow(deltas: DeltaPublisher, stream: OutgoingText, *texts: str) -> None:
 
 async def test_text_of_a_moment_is_one_frame(viewer: Viewer) -> None:
     """LIVE-02: the first token goes at once, the next ones are collected; each frame says where its text begins."""
-    deltas, stream = DeltaPublisher(), OutgoingText("s_1", "m_1", False, 2, 2)
+    deltas, stream = DeltaPublisher(), OutgoingText("s_1", "m_1", "text", 2, 2)
     recorded(stream).set_result(Recorded())
     await asyncio.sleep(0)
     grow(deltas, stream, "c", "dé", "👩", "f")
@@ -75,8 +75,8 @@ async def test_text_waits_for_its_message(viewer: Viewer) -> None:
     """LIVE-01: no one hears of a message's text before the message."""
     deltas, first, second = (
         DeltaPublisher(),
-        OutgoingText("s_1", "m_1", False, 0, 0),
-        OutgoingText("s_1", "m_2", True, 0, 0),
+        OutgoingText("s_1", "m_1", "text", 0, 0),
+        OutgoingText("s_1", "m_2", "reasoning", 0, 0),
     )
     message = recorded(first)
     recorded(second).set_result(Recorded())
@@ -96,12 +96,12 @@ async def test_text_of_a_message_that_could_not_be_written_is_not_published(view
         lambda future: future.cancel(),
     ]
     for fate in fates:
-        deltas, stream = DeltaPublisher(), OutgoingText("s_1", "m_1", False, 0, 0)
+        deltas, stream = DeltaPublisher(), OutgoingText("s_1", "m_1", "text", 0, 0)
         grow(deltas, stream, "lost")
         fate(recorded(stream))
         await asyncio.sleep(0)
         grow(deltas, stream, "lost too")
-        other = OutgoingText("s_1", "m_2", False, 0, 0)
+        other = OutgoingText("s_1", "m_2", "text", 0, 0)
         recorded(other).set_result(Recorded())
         await asyncio.sleep(0)
         grow(deltas, other, "heard")
@@ -113,8 +113,8 @@ async def test_dropped_stream_says_no_more(viewer: Viewer) -> None:
     """LIVE-01: its last words went with its end."""
     deltas, stream, other = (
         DeltaPublisher(),
-        OutgoingText("s_1", "m_1", False, 0, 0),
-        OutgoingText("s_1", "m_2", False, 0, 0),
+        OutgoingText("s_1", "m_1", "text", 0, 0),
+        OutgoingText("s_1", "m_2", "text", 0, 0),
     )
     for each in (stream, other):
         recorded(each).set_result(Recorded())

@@ -24,7 +24,9 @@ from chat.runner.bridge import EXHAUSTED
 from chat.runner.resume import MOST_ATTEMPTS
 from chat.runner.runner import INPUT_READS_AT_ONCE, THREADS, Runner
 from chat.runs import lease
-from chat.services.runs import recording
+from chat.runs.local_runner import BegunTurn
+from chat.services.messages.sending import send_message
+from chat.services.runs import control, recording
 from chat.services.runs.recording import Batch, Job, PendingText
 from tests.support.listener import Listener
 from tests.support.rest import check_rest
@@ -63,13 +65,54 @@ async def test_session_runs_when_the_answer_to_its_claim_was_lost(
     monkeypatch.setattr(lease, "claim", claim)
     hasty.script([["Hello."]])
     session = await hasty.session(ana)
-    await hasty.send(session, ana, "Hi")
+    await hasty.do(send_message, session=session, author=ana, text="Hi")
     await hasty.idle(session)
     assert await answers(hasty, session) == [("complete", "Hello.")]
     run = await hasty.do(SessionRun.objects.get, pk=session.pk)
     assert [claim.epoch for claim in lost] == [1]
     assert run.epoch == 2
     await hasty.do(check_rest, session)
+
+
+async def test_turn_runs_that_was_begun_with_a_claim_whose_answer_was_lost(
+    hasty: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-01, RUN-15: the message is in the rows, and the worker owns the session; it notices that it does."""
+    lost: list[BegunTurn] = []
+
+    def lose(runner: Runner, turn: BegunTurn) -> None:
+        lost.append(turn)
+        runner.release()
+
+    monkeypatch.setattr(Runner, "take", lose)
+    hasty.script([["Hello."]])
+    session = await hasty.session(ana)
+    await hasty.send(session, ana, "Hi")
+    await hasty.idle(session)
+    assert await answers(hasty, session) == [("complete", "Hello.")]
+    run = await hasty.do(SessionRun.objects.get, pk=session.pk)
+    assert [turn.claim.epoch for turn in lost] == [1]
+    assert run.epoch == 2
+    await hasty.do(check_rest, session)
+
+
+async def test_turn_is_stopped_before_the_runner_has_it(
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-07: the stop comes between the transaction that begins the turn and its first step."""
+    really = Runner.take
+
+    def take(runner: Runner, turn: BegunTurn) -> None:
+        control.cancel(session=session, author=ana)
+        really(runner, turn)
+
+    monkeypatch.setattr(Runner, "take", take)
+    provider = node.script([["Never."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Hi")
+    await node.idle(session)
+    assert (await node.shown(session))[2:] == [("turn_done", "interrupted", "")]
+    assert provider.requests == []
 
 
 async def test_answers_to_commits_that_are_lost_change_nothing(
@@ -108,6 +151,7 @@ async def test_work_that_takes_all_threads_costs_no_lease(
         assert may_go.wait(20)
         return agent_input.build_agent_input(session_id)
 
+    monkeypatch.setattr(agent_input, "SHORT_CONTEXT", 0)
     monkeypatch.setattr(bridge, "build_agent_input", brief)
     hasty.script(lambda request: [f"Re: {request.messages[-1].text}"])
     sessions = [await hasty.session(ana) for _ in range(THREADS + INPUT_READS_AT_ONCE)]

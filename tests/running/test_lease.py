@@ -160,6 +160,16 @@ def test_workspaces_take_turns_when_more_is_due_than_a_worker_takes(ana: User) -
     assert sorted(claimed) == sorted([backlog[0].pk, backlog[1].pk, late.pk])
 
 
+def test_workspaces_take_turns_when_places_become_free_one_by_one(ana: User) -> None:
+    """RUN-01: the workspace with the fewest running sessions is next, however old and long another one's backlog is."""
+    backlog = [due(ana) for _ in range(30)]
+    zoe = person("Zoe")
+    late = [due(zoe) for _ in range(2)]
+    worker = lease.register_worker()
+    claimed = [claim.session_id for _ in range(5) for claim in lease.claim(worker, 1)]
+    assert claimed == [backlog[0].pk, late[0].pk, backlog[1].pk, late[1].pk, backlog[2].pk]
+
+
 def test_session_that_is_handed_over_does_not_count_as_failed(ana: User) -> None:
     """RUN-15: only turns that make processes fail are given up."""
     session, worker = due(ana), lease.register_worker()

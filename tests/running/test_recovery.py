@@ -88,6 +88,11 @@ LEFT: dict[str, tuple[list[dict[str, Any]], Shown, Shown]] = {
         ],
         [*SAID_SHOWN, ("tool_group", "complete", "did it"), TOLD_LOST, NOT_BEGUN, *STOPPED],
     ),
+    "while a call asks people": (
+        [SAID, {**call(1, "waiting"), "asked": [{"question": {"server": "inn", "message": "When?"}}]}],
+        [*SAID_SHOWN, TOLD_LOST, *ANSWER, *DONE],
+        [*SAID_SHOWN, TOLD_LOST, *STOPPED],
+    ),
     "after the tools": (
         [SAID, call(1, "complete", "did it")],
         [*SAID_SHOWN, ("tool_group", "complete", "did it"), *ANSWER, *DONE],

@@ -162,6 +162,16 @@ def test_retry_restarts_the_time_to_the_first_token() -> None:
     assert turn.ledger.of(type="text")[0]["first_token_latency_ms"] == 1000
 
 
+def test_users_see_the_wait_before_a_failed_request_is_repeated() -> None:
+    """RUN-10, RUN-03: the status names the error and the seconds, and is "thinking" again when the model is asked."""
+    failed = RetryScheduled(1, 3.2, Overloaded("busy"))
+    turn = Turn().tell(STARTED, failed, STARTED, TextDelta("a"))
+    assert turn.ledger.told == [
+        ReportStatus("thinking", activity="retrying", code="overloaded", retry_in=4),
+        ReportStatus("thinking"),
+    ]
+
+
 def test_hidden_reasoning_counts_as_first_token() -> None:
     """MSG-06, MSG-08: reasoning that is not shown is kept, and was the first that came."""
     hidden = PartDone(Thinking("", "scripted", {"redacted": "xyz="}))

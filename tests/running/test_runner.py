@@ -19,6 +19,7 @@ from chat.runner import runner, runtime
 from chat.runner.runner import Runner
 from chat.runs import lease
 from chat.runs.reducer import RESUME_NOTE
+from chat.services.messages.sending import send_message
 from tests.support.listener import Listener
 from tests.support.refusals import permit, refuse
 from tests.support.rest import check_rest
@@ -166,26 +167,6 @@ async def test_run_continues_when_its_lease_is_renewed_late(node: TestNode, ana:
     assert (await node.do(SessionRun.objects.get, pk=session.pk)).epoch == 1
 
 
-async def test_sessions_of_a_runner_that_cut_its_runs_are_run_again(
-    node: TestNode, ana: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """RUN-15: too long without a lease: the runs are cut. When the database is back, the worker takes them up again."""
-    settings.LEASE_SECONDS = 0.5
-    monkeypatch.setattr(runner, "CANCEL_AFTER", 0.5)
-    await node.restart()
-    gate = Gate()
-    node.script([["Once", gate], ["Twice."]])
-    session = await node.session(ana)
-    await node.send(session, ana, "Go")
-    await gate.reached()
-    async with workers_away(node), asyncio.timeout(20):
-        while node.provider.streaming:  # noqa: ASYNC110  # until the run is dropped
-            await asyncio.sleep(0.01)
-    await node.idle(session)
-    await node.do(check_rest, session)
-    assert (await node.shown(session))[-2] == ("text", "complete", "Twice.")
-
-
 async def test_session_that_cannot_be_run_is_tried_again(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,7 +192,7 @@ async def test_runner_outlives_a_database_that_is_away(
     node.script([["Hello"]])
     session = await node.session(ana)
     async with workers_away(node), asyncio.timeout(20):
-        await node.send(session, ana, "Hi")
+        await node.do(send_message, session=session, author=ana, text="Hi")
         while "Cannot claim" not in caplog.text:  # noqa: ASYNC110  # a log has no event
             await asyncio.sleep(0.01)
     await node.idle(session)

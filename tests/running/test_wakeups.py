@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -20,15 +19,12 @@ pytestmark = pytest.mark.server
 
 
 @pytest_asyncio.fixture
-async def server(tmp_path: Path, settings: Settings) -> AsyncIterator[Redis]:
+async def server(redis: Redis, settings: Settings) -> AsyncIterator[Redis]:
     """A Redis to which this process sends its wakeups."""
-    server = Redis(tmp_path)
-    await server.start()
-    settings.REDIS_URL = server.url
+    settings.REDIS_URL = redis.url
     wakeups.open_sender()
-    yield server
+    yield redis
     await wakeups.close_sender()
-    server.kill()
 
 
 class Worker:

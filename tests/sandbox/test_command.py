@@ -39,6 +39,11 @@ def test_the_arguments_of_a_command() -> None:
     ]
 
 
+def test_a_filter_of_system_calls_is_handed_over() -> None:
+    arguments = sandboxed(["true"], Sandbox(WORKSPACE), SYSTEM, Descriptors(users=3, groups=4, status=5, calls=6))
+    assert ("--seccomp", "6") in list(pairwise(arguments))
+
+
 def test_the_limits_of_a_process() -> None:
     limits = Limits(memory_mb=1, processes=2, cpu_seconds=3, open_files=4, file_mb=5)
     assert limited(["true"], limits) == [

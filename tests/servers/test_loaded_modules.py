@@ -22,7 +22,10 @@ print(*sys.modules)
 
 @pytest.mark.sqlite  # PostgreSQL needs psycopg
 def test_unused_libraries_are_not_loaded(tmp_path: Path) -> None:
-    """A server on SQLite with the demo agent imports no client of PostgreSQL, Redis or a model vendor."""
+    """A server on SQLite with the demo agent imports no client of PostgreSQL, Redis, a model vendor or web pages.
+
+    Nor what Django has for tests: `chat.overrides.ninja_imports` keeps ninja from importing it.
+    """
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(settings.BASE_DIR),
@@ -38,4 +41,5 @@ def test_unused_libraries_are_not_loaded(tmp_path: Path) -> None:
         check=True,
     ).stdout.split()
     assert "chat.api" in loaded
-    assert not {"psycopg", "redis", "openai", "anthropic"}.intersection(loaded)
+    assert not {"psycopg", "redis", "openai", "anthropic", "aiohttp", "bs4"}.intersection(loaded)
+    assert not {"django.test", "django.test.client", "unittest", "jinja2"}.intersection(loaded)

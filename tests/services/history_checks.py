@@ -14,10 +14,22 @@ from chat.bus.events import ChatEvent, Durable, MessageChanged, SessionChanged, 
 from chat.bus.publisher import Message, Publisher
 from chat.errors import ServiceError
 from chat.live.event_json import changes_frames, event_frame
-from chat.models import UNFINISHED, ChatMessage, MessageRevision, MessageStatus, MessageType, RunState, SessionRun, User
-from chat.projections.context import context, from_summary
+from chat.models import (
+    UNFINISHED,
+    ChatMessage,
+    MessageRevision,
+    MessageStatus,
+    MessageType,
+    RunState,
+    Session,
+    SessionRun,
+    User,
+)
+from chat.projections.context import CONTEXT_FIELDS, context, from_summary
 from chat.queries import messages as reading
 from chat.queries.context_rows import context_rows
+from chat.queries.request_facts import request_facts
+from chat.runner.context_cache import ContextCache
 from chat.services.sessions.lifecycle import create_session
 from tests.live.states import assert_shows
 from tests.support.client import EventsClient
@@ -50,6 +62,7 @@ class CheckedSession(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.session = create_session(owner=self.people[0])
+        self.contexts = ContextCache()
         self.player = Player(self.session)
         self.order: list[str] = []
         self.committed: dict[str, set[Said]] = defaultdict(set)
@@ -66,6 +79,15 @@ class CheckedSession(RuleBasedStateMachine):
         read = context_rows(self.session)
         assert [row.pk for row in read] == [row.pk for row in from_summary(rows)]
         assert context(read) == context(rows)
+
+    @invariant()
+    def kept_rows_are_the_stored_ones(self) -> None:
+        """MSG-01: what a process keeps of a context from request to request never differs from the rows."""
+        session = Session.objects.get(pk=self.session.pk)
+        kept = self.contexts.rows(session, request_facts(session))
+        names = (*CONTEXT_FIELDS, "revision")
+        stored = ChatMessage.objects.in_conversation(self.session.pk).order_by("sequence").values_list(*names)
+        assert [tuple(getattr(row, name) for name in names) for row in kept] == list(stored)
 
     def _check_order(self, rows: list[ChatMessage]) -> None:
         """MSG-03: no gaps, and restored messages are at their old places."""

@@ -30,7 +30,7 @@ from chat.snapshots import AttachmentSnapshot, MessageSnapshot
 from tests.support import files
 from tests.support.testing_node import let_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files"), pytest.mark.each_storage]
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ from tests.support.protocol import check_context
 from tests.support.rest import check_rest
 from tests.support.testing_node import person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files"), pytest.mark.each_storage]
 SECRET = "xyzzyplugh"
 
 

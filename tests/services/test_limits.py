@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,24 +113,19 @@ def test_time_to_wait_is_described(seconds: int, words: str) -> None:
 
 @pytest.mark.server
 async def test_processes_count_together_and_each_alone_while_redis_is_away(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    redis: Redis, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit holds in an outage, in each process; the log reports it once."""
     monkeypatch.setattr("chat.limits.counters.PAUSE_SECONDS", 0.0)
-    redis = Redis(tmp_path)
-    await redis.start()
     first, second = Counters(redis.url, "test"), Counters(redis.url, "test")
-    try:
-        assert [admitted(each) for each in (first, second, first, second)] == [True, True, True, False]
-        redis.kill()
-        with caplog.at_level(logging.INFO, logger="chat"):
-            assert [admitted(first) for _ in range(4)] == [True, True, True, False]
-            assert [admitted(second) for _ in range(4)] == [True, True, True, False]
-            await redis.start()
-            assert admitted(first)
-        assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING", "INFO"]
-    finally:
-        redis.kill()
+    assert [admitted(each) for each in (first, second, first, second)] == [True, True, True, False]
+    redis.kill()
+    with caplog.at_level(logging.INFO, logger="chat"):
+        assert [admitted(first) for _ in range(4)] == [True, True, True, False]
+        assert [admitted(second) for _ in range(4)] == [True, True, True, False]
+        await redis.start()
+        assert admitted(first)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING", "INFO"]
 
 
 def test_frozen_redis_is_not_waited_for_by_every_request(monkeypatch: pytest.MonkeyPatch) -> None:

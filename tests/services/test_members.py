@@ -51,7 +51,13 @@ def test_roles_permit_what_the_table_says(workspace: Workspace, olga: User, adam
     """LIVE-06: docs/users.md has the table; a role that is added needs a row."""
     assert set(PERMISSIONS) == set(Role)
     assert all(may(user, each, workspace.pk) for user in (olga, adam) for each in Permission)
-    own = {Permission.BEGIN_SESSIONS, Permission.INVITE, Permission.SEE_MEMBERS, Permission.MAKE_AGENTS}
+    own = {
+        Permission.BEGIN_SESSIONS,
+        Permission.INVITE,
+        Permission.SEE_MEMBERS,
+        Permission.MAKE_AGENTS,
+        Permission.ADD_KNOWLEDGE,
+    }
     assert {each for each in Permission if may(ana, each, workspace.pk)} == own
     zoe = person("Zoe")
     assert not any(may(zoe, each, workspace.pk) for each in Permission)

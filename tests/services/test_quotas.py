@@ -101,9 +101,9 @@ def test_tokens_of_yesterday_are_over(ana: User, session: Session, settings: Set
 def test_last_token_of_the_day_is_the_last(ana: User, session: Session, settings: Settings) -> None:
     """A person has exactly as many as the quota says."""
     settings.QUOTAS = "tokens_per_day=100"
-    quotas.record_tokens(user_id=ana.pk, tokens=99)
+    quotas.record_tokens([(ana.pk, 99)])
     quotas.require_turn(ana)
-    quotas.record_tokens(user_id=ana.pk, tokens=1)
+    quotas.record_tokens([(ana.pk, 1)])
     with pytest.raises(QuotaExceeded):
         quotas.require_turn(ana)
 
@@ -114,7 +114,7 @@ def test_every_way_to_begin_a_turn_is_bounded(ana: User, session: Session, setti
     rows = fill(session, START, HI, ANSWER, TOOL, DONE)
     held = ChatMessage.objects.create(session=session, role="user", text="Wait", user=ana, status="queued", held=True)
     settings.QUOTAS = "tokens_per_day=100"
-    quotas.record_tokens(user_id=ana.pk, tokens=100)
+    quotas.record_tokens([(ana.pk, 100)])
     about: dict[str, Any] = {"session": session, "author": ana}
     ways: list[Callable[[], object]] = [
         lambda: sending.send_message(**about, text="Hi"),
@@ -206,8 +206,8 @@ def test_almost_full_disk_takes_short_messages_only(ana: User, session: Session,
 @pytest.mark.django_db
 def test_usage_is_shown(ana: User, settings: Settings) -> None:
     settings.QUOTAS = "tokens_per_day = 5000, running_turns=0"
-    quotas.record_tokens(user_id=ana.pk, tokens=40)
-    quotas.record_tokens(user_id=ana.pk, tokens=2)
+    quotas.record_tokens([(ana.pk, 40)])
+    quotas.record_tokens([(ana.pk, 2)])
     told = Asker(token_of(ana)).get("/api/me/usage").json()
     assert (told["tokens_today"], told["responses_today"], told["stored_bytes"]) == (42, 2, 0)
     assert told["quotas"] == {"stored_megabytes": 20_000, "running_turns": 0, "tokens_per_day": 5_000}

@@ -191,3 +191,16 @@ def test_a_long_list_is_shown_in_parts(ana: User) -> None:
     first = session_list.listing(ana, UTC)
     assert (sum(len(group.rows) for group in first.groups), first.more) == (session_list.PAGE, session_list.PAGE * 3)
     assert session_list.listing(ana, UTC, shown=first.more).more == 0
+
+
+def test_undelete_answers_what_was_queued_below(session: Session, ana: User) -> None:
+    """RUN-06, RUN-18: in the sessions of other agents that come back with it, too."""
+    child = create_session(owner=ana, title="Task")
+    Session.objects.filter(pk=child.pk).update(caller_session=session)
+    SessionRun.objects.filter(pk=child.pk).update(state=RunState.RUNNING, turn_id="t_1")
+    send_message(session=child, author=ana, text="And this")
+    actions.delete(ana, session.pk)
+    SessionRun.objects.filter(pk=child.pk).update(state=RunState.IDLE, turn_id="")
+    actions.undelete(ana, session.pk)
+    assert ChatMessage.objects.get(text="And this").status == "complete"
+    assert SessionRun.objects.get(pk=child.pk).state == RunState.RUNNING

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django.fixtures import DjangoCaptureOnCommitCallbacks
 
 from chat.access import role_in
 from chat.errors import NoSuchWorkspace, ServiceError
-from chat.models import Membership, Session, SessionRole, User
-from chat.services.people import sharing
+from chat.models import Membership, Session, SessionRole, Share, User
+from chat.services.people import following, sharing
 from chat.services.sessions.lifecycle import create_session
 from tests.support.testing_node import person
 
@@ -84,3 +87,43 @@ def test_link_ends_with_its_maker_s_rights(session: Session, ana: User) -> None:
     User.objects.filter(pk=ana.pk).update(is_active=False)
     with pytest.raises(ServiceError, match="has expired"):
         sharing.invitation_for(token)
+
+
+def with_below(session: Session, people: int, below: int) -> list[Session]:
+    """Share a session with so many users, and let agents have begun so many sessions for it."""
+    for number in range(people):
+        user = person(f"p{session.pk}{number}", session.workspace)
+        Share.objects.create(session=session, user=user, role=SessionRole.VIEWER)
+    columns = {"owner": session.owner, "workspace": session.workspace, "caller_session": session}
+    return [Session.objects.create(**columns) for _ in range(below)]
+
+
+def roles_in(session: Session) -> dict[int, str]:
+    return dict(Share.objects.filter(session=session).values_list("user", "role"))
+
+
+def test_sessions_of_agents_follow_in_few_queries(
+    session: Session, ana: User, bo: User, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    """RUN-18: whatever the number of people and sessions. What is as it should be is left alone, without a notice."""
+    small, large = with_below(session, 1, 1), create_session(owner=ana)
+    children = with_below(large, 6, 5)
+    following.follow(session.pk)
+    with CaptureQueriesContext(connection) as few:
+        sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
+    following.follow(large.pk)
+    with CaptureQueriesContext(connection) as many:
+        sharing.share(session=large, author=ana, user=bo, role=SessionRole.EDITOR)
+    assert len(many) == len(few)
+    for caller, below in ((session, small), (large, children)):
+        assert all(roles_in(child) == roles_in(caller) for child in below)
+    with django_capture_on_commit_callbacks() as notices:
+        following.follow(large.pk)
+    assert notices == []
+    Share.objects.filter(session=children[0], user=bo).update(role=SessionRole.VIEWER)
+    with django_capture_on_commit_callbacks() as notices:
+        following.follow(large.pk)
+    assert roles_in(children[0])[bo.pk] == SessionRole.EDITOR
+    assert len(notices) == 2  # to viewers of that session, and to lists
+    sharing.unshare(session=large, author=ana, user=bo)
+    assert all(roles_in(child) == roles_in(large) for child in children)

@@ -20,11 +20,17 @@ from pathlib import Path
 
 
 class Fork:
-    """A process with the methods of `subprocess.Popen` that the tests use."""
+    """A process with the methods of `subprocess.Popen` that the tests use.
 
-    def __init__(self, command: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
+    What it writes to its standard error is in the file `errors`, or, without one, in `stdout`.
+    """
+
+    def __init__(
+        self, command: Sequence[str], cwd: Path, environment: Mapping[str, str], errors: Path | None = None
+    ) -> None:
         receiving, sending = _context().Pipe(duplex=False)
-        self._process = _context().Process(target=_run, args=(list(command), str(cwd), dict(environment), sending))
+        how = (list(command), str(cwd), dict(environment), sending, errors)
+        self._process = _context().Process(target=_run, args=how)
         self._process.start()
         sending.close()
         self.stdout = TextIOWrapper(os.fdopen(os.dup(receiving.fileno()), "rb"))
@@ -61,7 +67,7 @@ def _context() -> ForkServerContext:
     return context
 
 
-def _run(command: list[str], cwd: str, environment: dict[str, str], output: Connection) -> None:
+def _run(command: list[str], cwd: str, environment: dict[str, str], output: Connection, errors: Path | None) -> None:
     """Run the program in the forked process, with its own environment, output and arguments."""
     from tests.support.template import take_settings  # already imported: the process was forked from the one that did
 
@@ -71,6 +77,9 @@ def _run(command: list[str], cwd: str, environment: dict[str, str], output: Conn
     for stream in (1, 2):
         os.dup2(output.fileno(), stream)
     output.close()
+    if errors is not None:
+        with errors.open("w") as file:
+            os.dup2(file.fileno(), 2)
     sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  # the process's stdout, open until it exits
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115  # likewise
     sys.path[0:1] = [cwd]

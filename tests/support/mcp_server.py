@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SERVER = Path(__file__).parent.parent / "agents/mcp/server.py"
+# One that asks for a sign-in, with its authorization server.
+AUTH_SERVER = SERVER.with_name("auth_server.py")
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from agents.messages import Json
 
@@ -95,8 +97,11 @@ class PageClient:
         have = {id: {"blocks": len(body.blocks), "rev": body.rev} for id, body in self.bodies.items()}
         return {"type": "sync", "since": self.revision, "have": have}
 
-    def receive(self, frame: Json) -> None:
+    def receive(self, frame: Json | list[Any]) -> None:
         """Fold one frame."""
+        if isinstance(frame, list):
+            self._short(frame)
+            return
         match frame.get("op"):
             case None | "pong" | "cancelled" | "rail":
                 self.others.append(frame)
@@ -149,8 +154,9 @@ class PageClient:
             case "status":
                 self.parts["status"] = frame["html"]
                 self.status = frame["status"]
-            case "presence":
-                self.parts["presence"] = frame["html"]
+            case "presence" | "typing":
+                if frame["op"] == "presence":
+                    self.parts["presence"] = frame["html"]
                 self.typing = [person["name"] for person in frame["typing"]]
             case "usage":
                 self.parts["usage"] = frame["html"]
@@ -203,6 +209,17 @@ class PageClient:
         elif frame["n"] == body.n + 1:
             _extend(body, frame)
 
+    def _short(self, frame: list[Any]) -> None:
+        end, n, stays, replaced, text, *more = frame
+        known = [id for id in self.bodies if id.endswith(end)] or [id for id in self.articles if id.endswith(end)]
+        if not known:
+            return
+        [id] = known
+        delta: Json = {"id": id, "n": n}
+        if (body := self.bodies.get(id)) is not None and n == body.n + 1:
+            delta |= expanded(body.tail, stays, replaced, text, *more)
+        self._delta(delta)
+
     def text_of(self, message_id: str) -> str:
         """Return the HTML of a streaming text."""
         body = self.bodies[message_id]
@@ -217,6 +234,28 @@ def _extend(body: Body, frame: Json) -> None:
         body.rev += 1
     body.tail = _units(body.tail, frame.get("keep", 0)) + frame.get("tail", "")
     body.ended = bool(frame.get("end"))
+
+
+def expanded(
+    tail: str,
+    stays: int,
+    replaced: int,
+    text: str,
+    blocks: Sequence[Any] = (),
+    replace: Sequence[Any] = (),
+    end: int = 0,
+) -> Json:
+    """Return what a short frame says of a text whose tail is this."""
+    keep = len(tail.encode("utf-16-le", "surrogatepass")) // 2 - stays - replaced
+    whole = [html if isinstance(html, str) else _spliced(tail, *html) for html in blocks]
+    return {"blocks": whole, "replace": replace, "tail": _spliced(tail, keep, stays, text), "end": end}
+
+
+def _spliced(text: str, start: int, end: int, between: str) -> str:
+    """Return a text with something else between its start and its end, which count UTF-16 units."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    rest = units[len(units) - end * 2 :].decode("utf-16-le", "surrogatepass")
+    return _units(text, start) + between + rest
 
 
 def _units(text: str, count: int) -> str:

@@ -13,6 +13,7 @@ from agents.providers.openai.request import to_request as to_openai
 from agents.providers.openai.responses_request import to_request as to_responses
 from chat.models import ChatMessage
 from chat.projections.context import context
+from chat.projections.invariants import problems_of_calls
 from tests.wire import anthropic_rules, openai_rules, responses_rules
 from tests.wire.anthropic import sign
 
@@ -25,8 +26,8 @@ def check_context(rows: Sequence[ChatMessage], *, may_wait: bool = False) -> lis
     the context.
     """
     messages = context(rows)
-    owed = _check_pairs(messages)
-    assert may_wait or not owed
+    assert list(problems_of_calls(messages, may_wait=may_wait)) == []
+    owed = _owed(messages)
     answers = tuple(ToolResult(call_id, "later") for call_id in owed)
     said = [_signed(message) for message in messages] + ([Message("user", answers)] if answers else [])
     request = Request(model="one", messages=tuple(said), system="Be kind.", tools=TOOLS)
@@ -36,21 +37,10 @@ def check_context(rows: Sequence[ChatMessage], *, may_wait: bool = False) -> lis
     return messages
 
 
-def _check_pairs(messages: Sequence[Message]) -> list[str]:
-    """Check that results match calls; return the ids of the last message's calls that still need a result."""
-    ids = [call.id for message in messages for call in message.tool_calls]
-    assert len(ids) == len(set(ids))
-    owed: list[str] = []
-    called: list[str] = []
-    for message in messages:
-        assert message.parts
-        assert not owed, "only the last calls may wait"
-        answered = [result.call_id for result in message.tool_results]
-        assert answered == [call_id for call_id in called if call_id in answered]
-        owed = [call_id for call_id in called if call_id not in answered] if answered else []
-        assert answered or not called, "results come right after their calls"
-        called = [call.id for call in message.tool_calls]
-    return owed or called
+def _owed(messages: Sequence[Message]) -> list[str]:
+    """Return the ids of the calls that still need a result."""
+    answered = {result.call_id for message in messages for result in message.tool_results}
+    return [call.id for message in messages for call in message.tool_calls if call.id not in answered]
 
 
 def _signed(message: Message) -> Message:

@@ -45,11 +45,18 @@ class Redis:
                 raise RuntimeError("redis-server did not start")
             time.sleep(0.02)
 
+    async def command(self, word: str) -> bytes:
+        """Send a command without arguments and return the answer."""
+        return await asyncio.to_thread(self._command, word)
+
+    def _command(self, word: str) -> bytes:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+            connection.sendall(f"{word}\r\n".encode())
+            return connection.recv(16)
+
     def _answers(self) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
-                connection.sendall(b"PING\r\n")
-                return connection.recv(16) == b"+PONG\r\n"
+            return self._command("PING") == b"+PONG\r\n"
         except OSError:
             return False
 

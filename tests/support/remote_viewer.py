@@ -10,6 +10,7 @@ from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
 from agents.messages import Json
 from tests.support.client import EventsClient
 from tests.support.entering import sign_in as enter_by_link
+from tests.support.socket import PATIENCE
 from tests.support.viewer import Viewer
 
 
@@ -18,9 +19,10 @@ class RemoteViewer(Viewer[EventsClient]):
 
     async def open(self, server: str, sign_in: str) -> RemoteViewer:
         """Sign in at a server's address with a link's token, and open the socket."""
-        self._http = ClientSession(cookie_jar=CookieJar(unsafe=True))  # unsafe: allow cookies for an IP address
-        await enter_by_link(self._http, f"{server}/accounts/link/{sign_in}")
-        self._socket = await self._http.ws_connect(f"{server}/ws/sessions/{self.session.pk}/", origin=server)
+        self.address = server
+        self.http = ClientSession(cookie_jar=CookieJar(unsafe=True))  # unsafe: allow cookies for an IP address
+        await enter_by_link(self.http, f"{server}/accounts/link/{sign_in}")
+        self._socket = await self.http.ws_connect(f"{server}/ws/sessions/{self.session.pk}/", origin=server)
         self._sending: list[asyncio.Task[None]] = []
         self._reading = asyncio.create_task(self._read(self._socket))
         self.client.reconnected()
@@ -30,12 +32,17 @@ class RemoteViewer(Viewer[EventsClient]):
     def send(self, command: Json) -> None:
         self._sending.append(asyncio.create_task(self._socket.send_json(command)))
 
+    async def ended(self) -> None:
+        """Wait until the server closes the connection."""
+        async with asyncio.timeout(PATIENCE):
+            await self._reading
+
     async def leave(self) -> None:
         """Close the connection, also after the server has exited."""
         await asyncio.gather(*self._sending, return_exceptions=True)
         await self._socket.close()
         await self._reading
-        await self._http.close()
+        await self.http.close()
 
     async def _read(self, socket: ClientWebSocketResponse) -> None:
         async for message in socket:

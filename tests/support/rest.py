@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from agents.messages import Message
-from chat.models import UNFINISHED, ChatMessage, MessageDelta, RunState, Session, SessionRun
+from chat.models import ChatMessage, MessageDelta, Session, SessionRun
+from chat.projections.invariants import is_at_rest, problems_at_rest, problems_of_order, problems_of_run
+from chat.queries.verifying import problems_of_workspaces
 from tests.support.protocol import check_context
 
 
@@ -14,24 +16,11 @@ def check_rest(session: Session) -> list[Message]:
     model vendors accept the context.
     """
     run = SessionRun.objects.get(pk=session.pk)
-    assert (run.state, run.turn_id, run.owner_id, run.done) == (RunState.IDLE, "", None, run.wanted)
-    present = ChatMessage.objects.filter(session=session, removed_at__isnull=True).exclude(held=True)
-    rows = list(present.order_by("sequence"))
-    assert [row.status for row in rows if row.status in (*UNFINISHED, "queued")] == []
-    assert [row.sequence for row in rows] == list(range(1, len(rows) + 1))
+    assert is_at_rest(run), (run.state, run.turn_id, run.owner_id, run.done, run.wanted)
+    present = ChatMessage.objects.filter(session=session, removed_at__isnull=True).order_by("sequence")
+    rows = [row for row in present if row.sequence is not None]
+    queued = [row for row in present if row.sequence is None]
+    assert [*problems_of_run(run), *problems_of_order(rows), *problems_at_rest([*rows, *queued])] == []
+    assert list(problems_of_workspaces(session=session)) == []
     assert not MessageDelta.objects.filter(message__session=session).exists()
-    _check_turns(rows)
     return check_context(rows)
-
-
-def _check_turns(rows: list[ChatMessage]) -> None:
-    """Check that each turn_start has one turn_done, and that every row lies between the markers of its own turn."""
-    open_turn = ""
-    for row in rows:
-        if row.type == "turn_start":
-            assert not open_turn
-            open_turn = row.turn_id
-        assert row.turn_id == open_turn, f"{row.type} {row.text!r} stands outside its turn"
-        if row.type == "turn_done":
-            open_turn = ""
-    assert not open_turn

@@ -16,6 +16,8 @@ from tests.wire.server import WireServer
 # Every test signs in, and many create accounts, from one address.
 LIMITS = "sign_ins=0, links=0, joins=0, passkeys=0"
 IDLE_SECONDS = 10
+# Servers without work still renew their leases. Twenty of them would take a sixth of a processor.
+KEPT = 2
 # Tables that the live server writes itself, and tables that triggers and migrations maintain.
 LEFT_ALONE = ("chat_joblease", "chat_searchdoc", "chat_worker", "django_migrations")
 TABLES = "SELECT name FROM start.sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
@@ -70,30 +72,39 @@ class SharedServer(ForkedServer):
 
 
 class SharedServers:
-    """The shared servers of a test process, one per configuration, and the model server that all of them use."""
+    """The shared servers of a test process, one per configuration, and the model server that all of them use.
+
+    Those of the last configurations run; others are started again.
+    """
 
     def __init__(self, prepared: Path, folder: Path, model: WireServer) -> None:
         self._prepared = prepared
         self._folder = folder
         self._model = model
-        self._servers: dict[tuple[str, ...], SharedServer] = {}
+        self._servers: dict[tuple[str, ...], SharedServer] = {}  # the one that was used last is last
+        self._count = 0
 
     @asynccontextmanager
     async def use(self, config: str, **environment: str) -> AsyncIterator[Server]:
         """Yield a freshly reset server with this configuration file; `{url}` in it is the model server's address."""
         key = (config, *(f"{name}={value}" for name, value in sorted(environment.items())))
-        if key not in self._servers:
-            data = copy(self._prepared, self._folder / f"data{len(self._servers)}")
-            file = data / "parley.toml"
-            file.write_text(config.format(url=self._model.openai_url))
-            self._servers[key] = SharedServer(data, PARLEY_CONFIG=str(file), LIMITS=LIMITS, **environment)
-        server = self._servers[key]
+        server = self._servers.pop(key, None) or self._create(config, environment)
+        self._servers[key] = server
+        for unused in list(self._servers)[:-KEPT]:
+            await asyncio.to_thread(self._servers.pop(unused).stop)
         await asyncio.to_thread(server.rewind)
         self._model.open()
         try:
             yield server
         finally:
             self._model.close()
+
+    def _create(self, config: str, environment: dict[str, str]) -> SharedServer:
+        self._count += 1
+        data = copy(self._prepared, self._folder / f"data{self._count}")
+        file = data / "parley.toml"
+        file.write_text(config.format(url=self._model.openai_url))
+        return SharedServer(data, PARLEY_CONFIG=str(file), LIMITS=LIMITS, **environment)
 
     async def stop(self) -> None:
         for server in self._servers.values():

@@ -1,19 +1,32 @@
-"""A proxy between a process and PostgreSQL that, on demand, drops everything without an error."""
+"""A proxy between a process and a server that, on demand, drops everything without an error."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 
-class SilentProxy:
-    """Listens on a free TCP port and forwards to a server's socket. While `flowing` is cleared, data waits."""
+@dataclass(eq=False)
+class _Connection:
+    """One connection through the proxy. What arrives on a lost one is thrown away, for ever."""
 
-    def __init__(self, target: Path) -> None:
-        self._target = target
+    is_lost: bool
+
+
+class SilentProxy:
+    """Listens on a free TCP port and forwards to `target`, a socket or a port of this machine, which a test may change.
+
+    While `flowing` is cleared, data waits.
+    """
+
+    def __init__(self, target: Path | int) -> None:
+        self.target = target
         self._tasks: set[asyncio.Task[None]] = set()
+        self._connections: set[_Connection] = set()
+        self._is_losing = False
         self.flowing = asyncio.Event()
         self.flowing.set()
         self.port = 0
@@ -31,17 +44,42 @@ class SilentProxy:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def lose(self) -> None:
+        """Throw away what the present connections carry from now on, and new ones until `recover`. All stay open."""
+        self._is_losing = True
+        for connection in self._connections:
+            connection.is_lost = True
+
+    def recover(self) -> None:
+        """Forward what new connections carry. Those that have lost something stay silent."""
+        self._is_losing = False
+
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_unix_connection(self._target)
+        connection = _Connection(self._is_losing)
+        try:
+            there, back = await self._open()
+        except OSError:
+            writer.close()
+            return
+        self._connections.add(connection)
         for source, sink in ((reader, back), (there, writer)):
-            task = asyncio.get_running_loop().create_task(self._forward(source, sink))
+            task = asyncio.get_running_loop().create_task(self._forward(connection, source, sink))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _forward(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while data := await source.read(65536):
-                await self.flowing.wait()
-                sink.write(data)
-                await sink.drain()
-        sink.close()
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if isinstance(self.target, int):
+            return await asyncio.open_connection("127.0.0.1", self.target)
+        return await asyncio.open_unix_connection(self.target)
+
+    async def _forward(self, connection: _Connection, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        try:
+            with contextlib.suppress(ConnectionError):
+                while data := await source.read(65536):
+                    await self.flowing.wait()
+                    if not connection.is_lost:
+                        sink.write(data)
+                        await sink.drain()
+        finally:
+            self._connections.discard(connection)
+            sink.close()

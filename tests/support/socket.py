@@ -28,7 +28,7 @@ def path_of(session: Session | str, protocol: str = "events") -> str:
 
 
 def is_presence(frame: Json) -> bool:
-    return "presence" in (frame.get("op"), frame.get("type"))
+    return frame.get("type") == "presence" or frame.get("op") in ("presence", "typing")
 
 
 class Socket:

@@ -35,9 +35,13 @@ class StepClient(SseReader):
     def __init__(self) -> None:
         super().__init__()
         self.steps: dict[str, Json] = {}
+        # Calls while they are written, which a client may ignore.
+        self.written: list[Json] = []
 
     def take(self, update: Json) -> None:
-        if "delta" in update:
+        if "tool_calls" in update.get("delta", {}):
+            self.written.append(update)
+        elif "delta" in update:
             self.steps[update["id"]]["content"] += update["delta"]["content"]
         elif update["snapshot"].get("removed"):
             self.steps.pop(update["id"], None)

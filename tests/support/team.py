@@ -10,19 +10,19 @@ from agents.registry import load
 from chat import agents_setup
 from tests.commands.process import Started, serving
 from tests.support.prepared import copy
-from tests.support.redis import Redis
 from tests.support.testing_node import TestNode
 
 
 class Team:
     """Servers with what they must share, each with a folder of its own; and `node`, which looks at their rows."""
 
-    def __init__(self, prepared: Path, folder: Path, database: str, redis: Redis) -> None:
+    def __init__(self, prepared: Path, folder: Path, database: str, redis: str) -> None:
+        """`database` and `redis` are addresses."""
         self.node = TestNode()
         agents_setup.install(load(None, {}))  # the servers' demo agent, who needs no script
         self._prepared = prepared
         self._folder = folder
-        self._shared = {"DATABASE_URL": database, "REDIS_URL": redis.url, "SECRET_KEY": "the team's"}
+        self._shared = {"DATABASE_URL": database, "REDIS_URL": redis, "SECRET_KEY": "the team's"}
         self._servers = ExitStack()
 
     async def server(self, name: str, **settings: str) -> Started:

@@ -21,6 +21,7 @@ os.environ |= {
     "DJANGO_SETTINGS_MODULE": "config.settings",
     "PARLEY_DATA": "/dev/null/nowhere",  # a fork that uses the template's data folder fails
     "SECRET_KEY": "only for the imports: each fork has its own",
+    "VAPID_PRIVATE_KEY": "likewise",
 }
 for name in ("DATABASE_URL", "REDIS_URL", "PARLEY_CONFIG"):
     os.environ.pop(name, None)

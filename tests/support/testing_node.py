@@ -18,7 +18,7 @@ from chat.db import Threads
 from chat.models import ChatMessage, Membership, RunState, Session, SessionRun, Share, User, Workspace
 from chat.queries.messages import Changes, changes_since
 from chat.runner import runtime
-from chat.services.messages import sending
+from chat.services.messages import sending, starting
 from chat.services.messages.sending import Sent
 from chat.services.runs import control
 from chat.services.sessions import lifecycle
@@ -87,7 +87,7 @@ class TestNode:
         return await self.do(lifecycle.create_session, owner=owner, title="Talk")
 
     async def send(self, session: Session, author: User, text: str, key: str | None = None) -> Sent:
-        return await self.do(sending.send_message, session=session, author=author, text=text, key=key)
+        return await self.do(_send, session, author, text, key)
 
     async def cancel(self, session: Session, author: User) -> bool:
         return await self.do(control.cancel, session=session, author=author)
@@ -120,6 +120,14 @@ class TestNode:
         changes = await self.do(changes_since, session.pk, 0)
         assert changes is not None
         return changes
+
+
+def _send(session: Session, author: User, text: str, key: str | None) -> Sent:
+    """Send as a client does, who may also be one without access."""
+    begun = starting.begin_turn(author=author, session_id=session.pk, text=text, key=key)
+    if begun is not None:
+        return Sent(begun.id, queued=False, repeated=False, turn_id=begun.turn_id, sequence=begun.sequence)
+    return sending.send_message(session=session, author=author, text=text, key=key)
 
 
 def live_rows(session: Session) -> list[ChatMessage]:

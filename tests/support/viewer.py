@@ -35,8 +35,9 @@ class BadLink:
 
     def carry(self, frame: Json) -> list[Json]:
         """Return the frames that arrive when this one is sent."""
-        if self._whole or frame.get("op") == "syncing":
-            self._whole = frame["op"] != "synced"
+        op = frame.get("op") if isinstance(frame, dict) else "delta"
+        if self._whole or op == "syncing":
+            self._whole = op != "synced"
             return [frame]
         arrived = [frame]
         if self._chance.random() < self._share:
@@ -72,10 +73,15 @@ class Viewer(Generic[Client]):
     def protocol(self) -> Protocol:
         return "events" if isinstance(self.client, EventsClient) else "page"
 
+    @property
+    def reads_short(self) -> bool:
+        """Pages behind a bad link read short frames, the others long ones, which tests look at."""
+        return self.protocol == "page" and self.link is not None
+
     def take(self, frame: Json) -> None:
         """Receive a frame as the server sent it."""
         for arrived in self.link.carry(frame) if self.link else [frame]:
-            if not is_presence(arrived):
+            if isinstance(arrived, dict) and not is_presence(arrived):
                 self.frames.append(arrived)
             self.client.receive(arrived)
         self.ask()
@@ -112,7 +118,8 @@ class SocketViewer(Viewer[Client]):
     async def open(self) -> SocketViewer[Client]:
         spoken = [(b"accept-language", self.language.encode())]
         path = path_of(self.session, self.protocol)
-        self.socket = Socket(path, self.user, query=f"lang={self.language}", headers=spoken)
+        query = f"lang={self.language}{'&frames=short' if self.reads_short else ''}"
+        self.socket = Socket(path, self.user, query=query, headers=spoken)
         self.socket.on_frame = self.take
         await self.socket.open()
         self.client.reconnected()
@@ -162,6 +169,7 @@ class FeedViewer(Viewer[Client]):
             name=self.user.sender,
             language=self.language,
         )
+        self.socket_queue.short_frames = self.reads_short
 
     def _begin(self, feed: Feed) -> FeedViewer[Client]:
         self.feed = feed

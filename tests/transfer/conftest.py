@@ -32,6 +32,20 @@ SAID: tuple[dict[str, object], ...] = (
         "arguments": {"expression": "6*7", "note": "```"},
         "result": "42\n``` \n</details>",
         "duration_ms": 12,
+        "asked": [
+            {
+                "question": {
+                    "server": "notes",
+                    "message": "How exact?",
+                    "fields": [{"id": "places", "label": "Places", "type": "number"}],
+                },
+                "asked_at": BEGUN.isoformat(),
+                "answer": {"action": "accept", "content": {"places": 2}},
+                "answered_by": "Bo",
+                "answered_at": BEGUN.isoformat(),
+            },
+            {"question": {"server": "notes", "message": "And now?"}, "withdrawn": "expired"},
+        ],
     },
     {
         "role": "assistant",

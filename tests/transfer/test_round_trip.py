@@ -85,6 +85,21 @@ def test_what_is_at_work_comes_in_at_rest(talk: Session, ana: User) -> None:
 
 
 @pytest.mark.both_databases
+def test_questions_of_servers_come_with_names_and_can_no_longer_be_answered(talk: Session, ana: User, bo: User) -> None:
+    """UI-12: who answered what, without accounts; an open question is closed, and what is none is left out."""
+    row = ChatMessage.objects.get(session=talk, type="tool_group")
+    assert row.asked is not None
+    answered, open_one = {**row.asked[0], "answered_by_id": bo.pk}, {"question": row.asked[1]["question"]}
+    ChatMessage.objects.filter(pk=row.pk).update(asked=[answered, {"question": {"what": "?"}}, open_one])
+    before = document(talk)
+    before["messages"][3]["status"] = "waiting"
+    assert "answered_by_id" not in json.dumps(before)
+    made = ChatMessage.objects.get(session=imported(before, ana).session, type="tool_group")
+    assert made.asked == [row.asked[0], {**open_one, "withdrawn": "leaving"}]
+    assert made.status == "interrupted"
+
+
+@pytest.mark.both_databases
 def test_history_names_those_who_are_not_here(talk: Session, bo: User) -> None:
     """MSG-11: who changed what is known by name, though none of them has an account; additions too."""
     before = document(talk)

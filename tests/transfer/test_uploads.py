@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import time
-from pathlib import Path
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from chat.limits.quotas import QuotaExceeded
+from chat.management.backup.making import stored_names
 from chat.models import Session, User
 from chat.services import import_uploads
 from chat.services.batches import Deadline
@@ -23,7 +22,9 @@ from chat.services.maintenance import jobs
 from tests.api.asking import code, token_of
 from tests.transfer import samples
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files"), pytest.mark.each_storage]
+# As the time that an upload is kept: all have expired.
+LONG_AGO = timedelta(hours=-1)
 JSON = "application/json"
 
 
@@ -73,28 +74,27 @@ def test_nobody_else_reads_an_upload(client: Client, bo: User) -> None:
     assert code(client.get("/api/imports/..%2F1"))[0] == 404
 
 
-def test_uploads_go_after_an_hour_and_by_number(client: Client, ana: User) -> None:
+def test_uploads_go_after_an_hour_and_by_number(client: Client, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest of more than three; those whose time has passed, with the next upload."""
     first = uploaded(client)["Location"]
-    path = Path(default_storage.path(f"imports/{ana.pk}/{first.rpartition('/')[2]}"))
-    long_ago = time.time() - 3601
-    os.utime(path, (long_ago, long_ago))
-    assert code(client.get(first)) == (404, "no_such_import")
+    with monkeypatch.context() as later:
+        later.setattr(import_uploads, "KEPT", LONG_AGO)
+        assert code(client.get(first)) == (404, "no_such_import")
+        second = uploaded(client)["Location"]
+    assert list(stored_names(default_storage)) == [f"imports/{ana.pk}/{second.rpartition('/')[2]}"]
     for _ in range(4):
         last = uploaded(client)["Location"]
-    assert not path.exists()
-    assert len(list(path.parent.iterdir())) == 3
+    assert len(list(stored_names(default_storage))) == 3
     assert client.get(last).status_code == 200
     import_uploads.discard_all(ana.pk)
-    assert not list(path.parent.iterdir())
+    assert not list(stored_names(default_storage))
 
 
-def test_uploads_that_nobody_imports_go_once_a_day(client: Client, ana: User) -> None:
+def test_uploads_that_nobody_imports_go_once_a_day(client: Client, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     uploaded(client)
-    [path] = [each for each in Path(default_storage.path("imports")).rglob("*") if each.is_file()]
-    os.utime(path, (time.time() - 3601,) * 2)
+    monkeypatch.setattr(import_uploads, "KEPT", LONG_AGO)
     jobs.delete_expired(Deadline())
-    assert not path.exists()
+    assert not list(stored_names(default_storage))
 
 
 def test_uploads_count_as_stored(ana: User, settings: Settings) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +13,14 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from chat.management.backup.making import stored_names
 from chat.models import Attachment, ChatMessage, Session, SessionRole, User
 from chat.services.messages import attachments
 from chat.services.sessions.lifecycle import create_session
 from tests.support import files
 from tests.support.testing_node import let_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files"), pytest.mark.each_storage]
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def sent(attachment_id: str, session: Session) -> ChatMessage:
     return message
 
 
-def stored(settings: Settings) -> list[Path]:
-    return sorted(path for path in Path(settings.MEDIA_ROOT).rglob("*") if path.is_file())
+def stored() -> list[str]:
+    return list(stored_names(default_storage))
 
 
 def test_an_upload_is_described(ana_s: Client, session: Session) -> None:
@@ -121,18 +121,18 @@ def test_upload_is_checked_for_its_origin_and_its_file(ana_s: Client, session: S
     nothing = ana_s.post(reverse("session-attachments", args=[session.pk]))
     assert refused(nothing) == (422, "no_file")
     assert post(ana_s, session, b"x" * 1024 * 1024).status_code == 201
-    assert len(stored(settings)) == 1
+    assert len(stored()) == 1
 
 
-def test_names_lead_nowhere(ana_s: Client, session: Session, settings: Settings) -> None:
+def test_names_lead_nowhere(ana_s: Client, session: Session) -> None:
     """MSG-12: Parley chooses where a file is stored."""
     described = taken(ana_s, session, b"root", "../../../etc/pass\u202ewd")
     assert described["name"] == "passwd"
-    assert stored(settings) == [Path(settings.MEDIA_ROOT) / "attachments" / session.pk / described["id"]]
+    assert stored() == [f"attachments/{session.pk}/{described['id']}"]
 
 
 def test_nobody_fills_the_disk_with_what_is_never_sent(
-    ana_s: Client, session: Session, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ana_s: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MSG-12: the number of unsent files is limited, and old ones are deleted."""
     monkeypatch.setattr(attachments, "MOST_UNSENT", 2)
@@ -142,7 +142,7 @@ def test_nobody_fills_the_disk_with_what_is_never_sent(
     Attachment.objects.filter(pk=first["id"]).update(created_at=old)
     third = taken(ana_s, session, b"third")
     assert {row.pk for row in Attachment.objects.all()} == {second["id"], third["id"]}
-    assert not [path for path in stored(settings) if path.name.startswith(first["id"])]
+    assert not [name for name in stored() if first["id"] in name]
 
 
 def test_a_file_comes_back_safely(ana_s: Client, session: Session) -> None:
@@ -183,29 +183,27 @@ def test_a_file_of_somebody_who_was_let_out_is_not_theirs_any_more(session: Sess
     assert client.post(reverse("attachment-remove", args=[described["id"]])).status_code == 404
 
 
-def test_an_unsent_file_can_be_removed_by_its_uploader(
-    ana_s: Client, session: Session, bo: User, settings: Settings
-) -> None:
+def test_an_unsent_file_can_be_removed_by_its_uploader(ana_s: Client, session: Session, bo: User) -> None:
     """UI-09: removing an unsent file also deletes its data."""
     let_in(session, bo, SessionRole.EDITOR)
     address = reverse("attachment-remove", args=[taken(ana_s, session, files.picture("GIF"))["id"]])
     assert refused(client_of(bo).post(address)) == (404, "no_such_attachment")
-    assert len(stored(settings)) == 3
+    assert len(stored()) == 3
     assert ana_s.post(address).status_code == 204
-    assert stored(settings) == []
+    assert stored() == []
     assert refused(ana_s.post(address)) == (404, "no_such_attachment")
 
 
-def test_a_sent_file_cannot_be_removed(ana_s: Client, session: Session, settings: Settings) -> None:
+def test_a_sent_file_cannot_be_removed(ana_s: Client, session: Session) -> None:
     """A sent file can't be deleted (MSG-11)."""
     described = taken(ana_s, session, b"words")
     sent(described["id"], session)
     address = reverse("attachment-remove", args=[described["id"]])
     assert refused(ana_s.post(address)) == (422, "already_sent")
-    assert len(stored(settings)) == 1
+    assert len(stored()) == 1
 
 
-def test_a_file_stays_while_another_row_has_it(ana_s: Client, session: Session, settings: Settings) -> None:
+def test_a_file_stays_while_another_row_has_it(ana_s: Client, session: Session) -> None:
     """RUN-13: copies of a conversation share its files."""
     original = Attachment.objects.get(pk=taken(ana_s, session, b"words")["id"])
     fork = create_session(owner=session.owner)
@@ -213,7 +211,7 @@ def test_a_file_stays_while_another_row_has_it(ana_s: Client, session: Session, 
         session=fork, user=original.user, name="copy", kind="text", media_type="text/plain", size=5, file=original.file
     )
     assert ana_s.post(reverse("attachment-remove", args=[original.pk])).status_code == 204
-    assert len(stored(settings)) == 1
+    assert len(stored()) == 1
 
 
 def test_a_file_that_is_lost_is_not_found(ana_s: Client, session: Session) -> None:
@@ -240,3 +238,17 @@ def test_what_is_packed_already_is_not_packed_again(ana_s: Client, session: Sess
     for data, packed in ((files.picture(size=(300, 300), compress_level=0), False), (b"words " * 200, True)):
         answer = ana_s.get(taken(ana_s, session, data)["url"], headers={"Accept-Encoding": "gzip"})
         assert ("Content-Encoding" in answer) == packed
+
+
+def test_parts_of_a_large_file_are_read(ana_s: Client, session: Session) -> None:
+    """MSG-12: browsers that show a PDF file ask for parts of it. What is large is streamed."""
+    paper = files.pdf("x") + bytes(range(256)) * 8192
+    url = taken(ana_s, session, paper)["url"]
+    whole = ana_s.get(url)
+    assert (whole["Accept-Ranges"], whole["Content-Length"], whole.getvalue()) == ("bytes", str(len(paper)), paper)
+    for asked, part in (("bytes=1000-1999", paper[1000:2000]), ("bytes=100-", paper[100:]), ("bytes=-9", paper[-9:])):
+        answer = ana_s.get(url, headers={"Range": asked})
+        assert (answer.status_code, answer["Content-Length"]) == (206, str(len(part)))
+        assert answer.getvalue() == part
+    beyond = ana_s.get(url, headers={"Range": f"bytes={len(paper)}-"})
+    assert (beyond.status_code, beyond["Content-Range"]) == (416, f"bytes */{len(paper)}")

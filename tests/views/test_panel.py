@@ -8,9 +8,10 @@ import pytest
 from django.test import Client
 
 from chat.errors import ServiceError
-from chat.models import ChatMessage, Session, User
+from chat.models import ChatMessage, Membership, Session, User, Workspace
 from chat.queries.usage import ModelUsage, usage_of
-from chat.services.sessions.lifecycle import create_session, set_system_prompt
+from chat.services.sessions.lifecycle import configure, create_session, set_system_prompt
+from tests.services.test_knowledge import add
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.testing_node import let_in
 
@@ -77,3 +78,16 @@ def test_usage_of_a_new_session_is_nothing(session: Session) -> None:
     """A new session shows no usage (MSG-06)."""
     usage = usage_of(session)
     assert (usage.models, usage.turns, usage.longest_seconds, usage.first_token_ms) == ([], 0, None, None)
+
+
+@pytest.mark.usefixtures("own_files")
+def test_files_are_listed_for_members(ana: User, bo: User, workspace: Workspace) -> None:
+    """CTX-09: who was removed from the workspace keeps their sessions, and learns of none of its files."""
+    file = add(ana, workspace, "Plans.md")
+    session = create_session(owner=bo, workspace=workspace)
+    configure(session=session, author=bo, knowledge=[file.pk])
+    assert "Plans.md" in page(session, bo)
+    Membership.objects.filter(user=bo, workspace=workspace).delete()
+    assert page(session, bo).count("Plans.md") == 0
+    let_in(session, ana, "editor")
+    assert "Plans.md" not in page(session, ana)

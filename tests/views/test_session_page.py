@@ -108,7 +108,9 @@ def test_page_knows_who_manages_the_workspace(
     Membership.objects.filter(user=bo).delete()
     Membership.objects.create(user=bo, workspace=Workspace.objects.create(name="Bo's"), role="owner")
     Membership.objects.create(user=bo, workspace=session.workspace, role=role)
-    assert f'data-manages="{manages}"' in page_of(signed_in(bo), session)
+    html = page_of(signed_in(bo), session)
+    assert f'data-manages="{manages}"' in html
+    assert f'data-workspace-role="{"" if role == "guest" else role}"' in html
 
 
 @pytest.mark.parametrize("address", ["session", "session-messages", "session-share"])

@@ -6,7 +6,16 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, StopReason, TextDelta, Usage
+from agents.events import (
+    PartDone,
+    ProviderEvent,
+    ReasoningDelta,
+    ResponseDone,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
 from agents.messages import Json, Text, Thinking, ToolCall
 from agents.providers.arguments import read_arguments
 from agents.providers.http.decoding import StreamedFailureError, UnreadableError, load
@@ -27,10 +36,11 @@ NOTHING: tuple[ProviderEvent, ...] = ()
 
 @dataclass
 class Block:
-    """An open content block: its deltas are collected, and joined once, at its end."""
+    """An open content block: its deltas are collected, and joined once, at its end. `tool` is the name of a call's."""
 
     index: int
     start: Json
+    tool: str = ""
     pieces: list[str] = field(default_factory=list)
     joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
     signature: list[str] = field(default_factory=list)
@@ -64,7 +74,8 @@ def _block_start(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
     if state.block is not None:
         raise UnreadableError("a content block began inside another one")
     start = event["content_block"]
-    state.block = Block(event["index"], start)
+    name = start["name"] if start["type"] == "tool_use" else ""
+    state.block = Block(event["index"], start, state.tool_names.get(name, name))
     return _delta_of_start(start, state.block)
 
 
@@ -76,7 +87,7 @@ def _delta_of_start(start: Json, block: Block) -> Iterable[ProviderEvent]:
     for kind in ("text", "thinking"):
         if start["type"] == kind and start.get(kind):
             return _delta({"type": f"{kind}_delta", kind: start[kind]}, block)
-    return NOTHING
+    return (ToolCallDelta(str(block.index), block.tool, ""),) if block.tool else NOTHING
 
 
 def _block_delta(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
@@ -94,6 +105,8 @@ def _delta(delta: Json, block: Block) -> Iterable[ProviderEvent]:
             return _piece(delta["thinking"], block, ReasoningDelta)
         case "input_json_delta":
             block.pieces.append(delta["partial_json"])
+            if block.tool and delta["partial_json"]:
+                return (ToolCallDelta(str(block.index), block.tool, delta["partial_json"]),)
         case "signature_delta":
             block.signature.append(delta["signature"])
         case "citations_delta":
@@ -115,7 +128,8 @@ def _block_stop(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
         raise UnreadableError("the end of a content block that is not open")
     rest = _rest(block)
     part = _part(block, state)
-    return (*rest, PartDone(part)) if part else NOTHING
+    key = str(block.index) if isinstance(part, ToolCall) else ""
+    return (*rest, PartDone(part, key)) if part else NOTHING
 
 
 def _rest(block: Block) -> Iterable[ProviderEvent]:

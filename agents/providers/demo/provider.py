@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from agents.errors import ConnectionLost, Overloaded, RequestRejected
-from agents.events import ProviderEvent, ReasoningDelta, Usage
+from agents.events import ProviderEvent, ReasoningDelta, ToolCallDelta, Usage
 from agents.foreign_text import unmarked
 from agents.messages import File, Message, Text, ToolCall, ToolResult
 from agents.providers.base import Request
@@ -20,6 +21,7 @@ FIRST_TOKEN_SECONDS = 0.3
 SLOW_SECONDS = 20.0
 
 _TOKEN = re.compile(r"\s*[^\s一-鿿]+|\s*[一-鿿]{1,2}|\s+")
+_PATH = re.compile(r"[\w./-]{1,100}")
 _CHINESE = re.compile(r"[一-鿿]")
 # The label in front of a file, or in front of the file's content when it is sent as text.
 _LABEL = re.compile(r"(?:\[[^\[\]\n]{1,80}\] )?\[(?:Image|PDF|File) (?P<name>[^\[\]\n]+)\](?P<text>\n)?")
@@ -117,6 +119,9 @@ def _files(message: Message) -> Iterator[str]:
 
 def _with_results(question: _Question) -> Reply:
     results = {result.call_id: result for result in question.results}
+    if sources := [source for result in question.results for source in result.sources]:
+        found = "\n".join(f"- {source.title} [{source.number}]" for source in dict.fromkeys(sources))
+        return [texts.FOUND.format(found=found)]
     lines = [texts.result_line(call, results[call.id]) for call in question.calls if call.id in results]
     return [texts.TOOL_ANSWER.format(results="\n".join(lines))]
 
@@ -156,6 +161,29 @@ def _bash(question: _Question) -> Reply:
     command = question.rest or "for number in 1 2 3 4 5; do echo Line $number; sleep 1; done"
     call = ToolCall(_call_id(question, 1), "bash", {"command": command})
     return _calls(question, [call], texts.BEFORE_BASH, texts.NO_BASH)
+
+
+def _mcp(question: _Question) -> Reply:
+    wanted = [
+        ToolCall(_call_id(question, 1), "example__roll_dice", {"count": 3}),
+        ToolCall(_call_id(question, 2), "example__draw_chart", {"values": [3, 1, 4, 1, 5, 9, 2, 6]}),
+        ToolCall(_call_id(question, 3), "example__count_slowly", {"to": 5}),
+    ]
+    return _calls(question, wanted, texts.BEFORE_MCP, texts.NO_MCP)
+
+
+def _find(question: _Question) -> Reply:
+    query = question.rest or "parley"
+    call = ToolCall(_call_id(question, 1), "search_knowledge", {"query": query})
+    return _calls(question, [call], texts.BEFORE_FIND, texts.NO_FIND)
+
+
+def _draft(question: _Question) -> Reply:
+    path = _PATH.match(question.rest)
+    call = ToolCall(
+        _call_id(question, 1), "write_file", {"path": path[0] if path else "example.py", "content": texts.FILE}
+    )
+    return _calls(question, [call], texts.BEFORE_DRAFT, texts.NO_DRAFT)
 
 
 def _call_id(question: _Question, number: int) -> str:
@@ -211,6 +239,9 @@ _COMMANDS: dict[str, Callable[[_Question], Reply]] = {
     "ask": _ask,
     "plan": _plan,
     "bash": _bash,
+    "draft": _draft,
+    "find": _find,
+    "mcp": _mcp,
     "slow": _slow,
     "long": _say(texts.LONG),
     "error": _error,
@@ -232,7 +263,7 @@ def _typed(reply: Reply, request: Request, tokens_per_second: float) -> Iterator
         if isinstance(step, Pause):
             yield from [step] if paced else []
             continue
-        if isinstance(step, str | ReasoningDelta | ToolCall):
+        if isinstance(step, str | ReasoningDelta | ToolCallDelta | ToolCall):
             sent += 1
             yield from [Pause(1 / tokens_per_second)] if paced else []
         yield step
@@ -241,7 +272,13 @@ def _typed(reply: Reply, request: Request, tokens_per_second: float) -> Iterator
 
 def _tokens(reply: Reply) -> Iterator[Step]:
     for step in reply:
-        yield from _TOKEN.findall(step) if isinstance(step, str) else [step]
+        if isinstance(step, str):
+            yield from _TOKEN.findall(step)
+            continue
+        if isinstance(step, ToolCall) and step.name == "write_file":
+            written = json.dumps(step.arguments, ensure_ascii=False)
+            yield from (ToolCallDelta(step.id, step.name, token) for token in _TOKEN.findall(written))
+        yield step
 
 
 def _usage(request: Request, output_tokens: int) -> Usage:

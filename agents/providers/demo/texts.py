@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
+
 from agents.messages import ToolCall, ToolResult
 
+# Characters of a call's arguments in the answer after it.
+LONGEST_ARGUMENTS = 80
 HELP = """\
 Hello! I am Parley's **demo agent**: a script, not an AI model. I look for a keyword in your message and reply with a \
 prepared answer, so you can try Parley without an API key.
@@ -19,6 +23,9 @@ Try one of these:
 | `ask` | questions that people answer: a form and a choice |
 | `plan` | a plan that people approve, change or reject |
 | `bash ls -la` | a command in the sandbox, if the agent has the tool `bash` |
+| `draft plan.md` | a file that you see grow, if the agent has the tool `write_file` |
+| `mcp` | tools of an MCP server: dice, a chart, and one that reports its progress |
+| `find …` | passages of the workspace's files, cited, if the session uses some |
 | `slow` | an answer that takes twenty seconds: stop it, or send another message while it runs |
 | `long` | an answer with many sections |
 | `error`, `error mid`, `error busy` | a rejected request, a lost connection, an overloaded provider |
@@ -166,7 +173,30 @@ PLAN = {
     "plan": "1. Copy the database\n2. Switch the address\n3. **Delete** the old server after a week",
 }
 NO_TOOLS = "This agent has no tools to call. Add `current_time` and `calculator` to it in the configuration."
+BEFORE_MCP = "I call three tools of the example MCP server."
+NO_MCP = "This agent has no tools of the example MCP server. docs/mcp.md says how to add servers."
+BEFORE_FIND = "I search the files of this workspace."
+NO_FIND = "This session uses no files. Choose some in its details, under **Knowledge**, and write `find` again."
+FOUND = "These passages fit your words best:\n\n{found}\n\nA real model would now answer from them."
 BEFORE_BASH = "I will run this command in the sandbox."
+BEFORE_DRAFT = "I will write a file. You see it while I write it; then it is in the panel, under Files."
+NO_DRAFT = (
+    "This agent cannot write files. Add `write_file` to its tools in the configuration; docs/sandbox.md says how."
+)
+FILE = """\
+# Moving to the new server
+
+1. Stop the old server, and wait until its last request is answered.
+2. Copy the database, and compare the number of rows.
+3. Start the new server beside the old one.
+4. Ask it for a page that you know, and look at its log.
+5. Change the address, and keep the old server for a week.
+
+If something is wrong at step 4, nothing has changed for anyone: start the old server again.
+
+Ask a colleague to read this list with you before you begin. Two people see more than one, and you will want someone
+to call when the log shows what you did not expect.
+"""
 NO_BASH = "This agent cannot run commands. Add `bash` to its tools in the configuration; docs/sandbox.md says how."
 TOOL_ANSWER = "Results of the tools:\n\n{results}\n"
 ROUND_LIMIT = "This turn has reached its limit of tool rounds, so I stop here. The results so far are above."
@@ -216,7 +246,7 @@ def result_line(call: ToolCall, result: ToolResult) -> str:
     asked = call.arguments.get("title") or call.arguments.get("question")
     if asked:
         return f"- **{asked}** {result.content}"
-    arguments = ", ".join(str(value) for value in call.arguments.values())
+    arguments = shorten(", ".join(str(value) for value in call.arguments.values()), LONGEST_ARGUMENTS, placeholder=" …")
     state = " (failed)" if result.is_error else ""
     if "\n" in result.content:
         return f"- `{call.name}({arguments})`{state}:\n\n```\n{result.content.replace('```', '` ` `')}\n```\n"

@@ -1,4 +1,4 @@
-"""Read less often while many streams are open: each read then brings more tokens, which costs less in all.
+"""Pause between the reads of a stream: each read then brings more tokens, which costs less in all.
 
 Overrides how the SDK's HTTP transport reads: `connection_of` finds its connection, and `pause` stops reading from it.
 The gain is in docs/performance.md; PACE_READS switches it off; tests/agents/test_read_pacing.py fails when the
@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from math import ceil
 
 import httpx2
 
-from agents.events import ProviderEvent, ReasoningDelta, TextDelta
+from agents.events import ProviderEvent, ReasoningDelta, TextDelta, ToolCallDelta
 
 PACE_READS = True
-# Seconds. A token that is read alone costs several times what it costs among others. A few streams can afford it; with
-# many, each pauses this long per open stream between two reads, up to a limit that users do not notice.
-PAUSE_PER_STREAM = 0.001
-SHORTEST_PAUSE = 0.03
+Delta = TextDelta | ReasoningDelta | ToolCallDelta
+# Seconds. A token that is read alone costs several times what it costs among others. A stream pauses this long between
+# two reads, which is about the time between two frames, and longer while many streams are open, up to a limit that
+# users do not notice.
+SHORTEST_PAUSE = 0.05
+PAUSE_PER_STREAM = 0.0005
 LONGEST_PAUSE = 0.16
 # Pauses end together, at multiples of this: a turn of the loop that many streams share costs each of them less than one
 # of its own.
@@ -44,9 +47,10 @@ class ReadPacer:
 
     @property
     def pause(self) -> float:
-        """Return the seconds to pause after each read; 0 while few streams are open."""
-        seconds = min(LONGEST_PAUSE, self.streams * PAUSE_PER_STREAM)
-        return seconds if seconds >= SHORTEST_PAUSE and PACE_READS else 0.0
+        """Return the seconds to pause after each read."""
+        if not PACE_READS:
+            return 0.0
+        return min(LONGEST_PAUSE, max(SHORTEST_PAUSE, self.streams * PAUSE_PER_STREAM))
 
 
 read_pacer = ReadPacer()
@@ -78,22 +82,33 @@ def next_step(time: float) -> float:
 
 
 def merge_deltas(events: Iterable[ProviderEvent]) -> Iterator[ProviderEvent]:
-    """Merge neighbouring deltas of one kind: what arrived together is handled together."""
-    kind: type[TextDelta] | type[ReasoningDelta] = TextDelta
+    """Merge neighbouring deltas of one kind, or one call: what arrived together is handled together."""
+    first: Delta | None = None
     pieces: list[str] = []
     try:
         for event in events:
-            if pieces and type(event) is not kind:
-                yield kind("".join(pieces))
-                pieces.clear()
-            if isinstance(event, TextDelta | ReasoningDelta):
-                kind = type(event)
+            if first is not None and not _continues(event, first):
+                yield _joined(first, pieces)
+                first = None
+            if isinstance(event, Delta):
+                first = first or event
                 pieces.append(event.text)
             else:
                 yield event
     except Exception:
-        if pieces:
-            yield kind("".join(pieces))
+        if first is not None:
+            yield _joined(first, pieces)
         raise
-    if pieces:
-        yield kind("".join(pieces))
+    if first is not None:
+        yield _joined(first, pieces)
+
+
+def _continues(event: ProviderEvent, first: Delta) -> bool:
+    same_call = getattr(event, "key", None) == getattr(first, "key", None)
+    return type(event) is type(first) and same_call
+
+
+def _joined(first: Delta, pieces: list[str]) -> Delta:
+    text = "".join(pieces)
+    pieces.clear()
+    return replace(first, text=text)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.events import ToolCallDelta
 from agents.messages import ToolCall
 from agents.providers.arguments import read_arguments
 from agents.providers.http.surrogates import mend
@@ -15,12 +16,15 @@ from agents.providers.http.surrogates import mend
 
 @dataclass
 class OpenCall:
-    """A call of which not all has come."""
+    """A call of which not all has come. `told` counts the pieces that have been passed on."""
 
     index: int | None
+    place: int
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
+    told: int = 0
+    is_told: bool = False
 
 
 class CallCollector:
@@ -36,8 +40,10 @@ class CallCollector:
     def __bool__(self) -> bool:
         return bool(self._calls)
 
-    def add(self, index: int | None, call_id: str | None, function: Mapping[str, Any]) -> None:
-        """Take a fragment."""
+    def add(
+        self, index: int | None, call_id: str | None, function: Mapping[str, Any], names: Mapping[str, str]
+    ) -> ToolCallDelta | None:
+        """Take a fragment. Return what is new of its call, once that has a name; `names` is as in `take`."""
         name = function.get("name") or ""
         call = self._find(index, call_id or "", name)
         call.id = call.id or call_id or ""
@@ -47,6 +53,11 @@ class CallCollector:
             call.pieces.append(arguments)
         elif arguments is not None:
             call.pieces.append(json.dumps(arguments, ensure_ascii=False))
+        new, is_first = "".join(call.pieces[call.told :]), not call.is_told
+        if not call.name or not (new or is_first):
+            return None
+        call.told, call.is_told = len(call.pieces), True
+        return ToolCallDelta(str(call.place), names.get(call.name, call.name), new)
 
     def take(self, names: Mapping[str, str]) -> list[ToolCall]:
         """Make the calls; `names` tells what the names that the server was given stand for."""
@@ -63,7 +74,7 @@ class CallCollector:
         latest = (with_id or with_index)[-1:]
         if latest and not _is_another(latest[0], call_id, name):
             return latest[0]
-        self._calls.append(OpenCall(index))
+        self._calls.append(OpenCall(index, len(self._calls)))
         return self._calls[-1]
 
 

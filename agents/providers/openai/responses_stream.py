@@ -6,7 +6,16 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, StopReason, TextDelta, Usage
+from agents.events import (
+    PartDone,
+    ProviderEvent,
+    ReasoningDelta,
+    ResponseDone,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
 from agents.messages import Json, Source, Text, Thinking, ToolCall
 from agents.providers.arguments import read_arguments
 from agents.providers.http.decoding import StreamedFailureError, UnreadableError, load
@@ -36,14 +45,15 @@ class OpenPart:
 class StreamState:
     """What must be remembered of one stream. `tool_names`: what the names that the API was given stand for.
 
-    By their place in the output: `arguments` are those of open calls, `emitted` the items whose part is closed, `done`
-    those that are complete, and `ids` the ids of complete items.
+    By their place in the output: `arguments` and `names` are those of open calls, `emitted` the items whose part is
+    closed, `done` those that are complete, and `ids` the ids of complete items.
     """
 
     provider: str
     tool_names: Mapping[str, str] = field(default_factory=dict)
     part: OpenPart | None = None
     arguments: dict[int, list[str]] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
     emitted: set[int] = field(default_factory=set)
     done: set[int] = field(default_factory=set)
     ids: dict[int, str] = field(default_factory=dict)
@@ -109,9 +119,20 @@ def _close(
         yield PartDone(Thinking(text, state.provider, data or {}) if thinks else Text(text, data or {}, sources=cited))
 
 
+def _item_added(event: Json, state: StreamState) -> Iterator[ProviderEvent]:
+    item, index = event["item"], event["output_index"]
+    name = item.get("name") if item.get("type") == "function_call" else ""
+    if name and index not in state.done:
+        state.names[index] = state.tool_names.get(name, name)
+        yield from _close(state)
+        yield ToolCallDelta(str(index), state.names[index], "")
+
+
 def _arguments(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
-    state.arguments.setdefault(event["output_index"], []).append(event["delta"])
-    return NOTHING
+    index, text = event["output_index"], event["delta"]
+    state.arguments.setdefault(index, []).append(text)
+    name = state.names.get(index)
+    return (ToolCallDelta(str(index), name, text),) if name and text else NOTHING
 
 
 def _item_done(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
@@ -131,7 +152,7 @@ def _complete(index: int, item: Json, state: StreamState) -> Iterator[ProviderEv
             yield from _thought(index, item, state)
         case "function_call":
             yield from _close(state)
-            yield PartDone(_call(index, item, state))
+            yield PartDone(_call(index, item, state), str(index))
 
 
 def _item_id(index: int, item: Json, state: StreamState) -> dict[str, str]:
@@ -220,6 +241,7 @@ HANDLERS: Mapping[str, Callable[[Json, StreamState], Iterable[ProviderEvent]]] =
     "response.reasoning_summary_text.delta": _summary,
     "response.reasoning_text.delta": _reasoning,
     "response.function_call_arguments.delta": _arguments,
+    "response.output_item.added": _item_added,
     "response.output_item.done": _item_done,
     "response.completed": _ended,
     "response.incomplete": _ended,

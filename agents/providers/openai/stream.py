@@ -80,7 +80,7 @@ def _delta(delta: Json, state: StreamState) -> Iterator[ProviderEvent]:
         yield from _take_text(refusal, "", state)
     if delta.get("tool_calls") or delta.get("function_call"):
         yield from close_part(state)
-        _collect(delta, state)
+        yield from _collect(delta, state)
 
 
 def _content(content: Any, state: StreamState) -> Iterator[ProviderEvent]:
@@ -132,11 +132,16 @@ def close_part(state: StreamState) -> Iterator[ProviderEvent]:
         state.cited = []
 
 
-def _collect(delta: Json, state: StreamState) -> None:
-    for fragment in delta.get("tool_calls") or ():
-        state.calls.add(fragment.get("index"), fragment.get("id"), fragment.get("function") or {})
+def _collect(delta: Json, state: StreamState) -> Iterator[ProviderEvent]:
+    fragments = [
+        (fragment.get("index"), fragment.get("id"), fragment.get("function") or {})
+        for fragment in delta.get("tool_calls") or ()
+    ]
     if legacy := delta.get("function_call"):
-        state.calls.add(0, None, legacy)
+        fragments.append((0, None, legacy))
+    for fragment in fragments:
+        if new := state.calls.add(*fragment, state.tool_names):
+            yield new
 
 
 def read_usage(usage: Json) -> Usage:
@@ -184,8 +189,8 @@ class OpenAIReader:
         state = self._state
         yield from close_part(state)
         calls = state.calls.take(state.tool_names)
-        for call in calls:
-            yield PartDone(call)
+        for place, call in enumerate(calls):
+            yield PartDone(call, str(place))
         yield ResponseDone(_stop_reason(state, bool(calls)), state.usage)
 
 

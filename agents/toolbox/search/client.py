@@ -8,14 +8,12 @@ from __future__ import annotations
 import asyncio
 import json
 
-import aiohttp
-
 from agents.errors import ToolError
 from agents.toolbox.address_policy import is_allowed
 from agents.toolbox.public_addresses import is_public
 from agents.toolbox.search.config import SearchConfig
 from agents.toolbox.search.services import Result, Search, SearchRequest, request_of, results_of
-from agents.toolbox.web_client import Gate, Policy
+from agents.toolbox.web_client import Gate, Policy, load_client
 
 MAX_BYTES = 2_000_000
 INSTEAD = "Go on without a search, or tell the user."
@@ -23,6 +21,9 @@ INSTEAD = "Go on without a search, or tell the user."
 
 async def search_web(search: Search, config: SearchConfig, key: str) -> list[Result]:
     """Search. Raises ToolError with words for the model."""
+    await load_client()
+    import aiohttp
+
     request = request_of(search, config, key)
     is_internal = bool(config.internal_hosts) and is_allowed(request.url.raw_host or "", config.internal_hosts)
     gate = Gate(Policy(allows=(lambda address: True) if is_internal else is_public))
@@ -40,6 +41,8 @@ async def search_web(search: Search, config: SearchConfig, key: str) -> list[Res
 
 
 async def _answer(request: SearchRequest, gate: Gate) -> bytes:
+    import aiohttp
+
     connector = aiohttp.TCPConnector(
         resolver=aiohttp.ThreadedResolver(), socket_factory=gate, force_close=True, use_dns_cache=False
     )

@@ -7,10 +7,14 @@ import signal
 from contextlib import suppress
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from chat.asgi.health import Health
+from chat.asgi.monitoring import Monitor, MonitoringError
 from chat.management.startup import check_configuration, prepare_database
 from chat.runner import runtime
+from config import service_manager
 from config.descriptors import raise_descriptor_limit
 from config.warm_up import warm_up
 
@@ -38,10 +42,18 @@ class Command(BaseCommand):
         loop, stops = asyncio.get_running_loop(), asyncio.Queue[None]()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stops.put_nowait, None)
+        health = Health()
+        monitor = Monitor(health)
+        if settings.MONITORING_PORT:
+            await self._monitor(monitor)
         await runtime.start(serves=False, runs=True)
+        health.state = "running"
         settling = loop.run_in_executor(None, warm_up)
         self._report(f"Worker {runtime.worker_id()} is ready")
+        watchdog = await service_manager.ready()
         await stops.get()
+        health.state = "stopping"
+        service_manager.stopping()
         await settling
         draining = loop.create_task(runtime.drain())
         again = loop.create_task(stops.get())
@@ -51,3 +63,13 @@ class Command(BaseCommand):
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS):
                 await runtime.stop()
+                await health.close()
+                await monitor.stop()
+        if watchdog is not None:
+            watchdog.cancel()
+
+    async def _monitor(self, monitor: Monitor) -> None:
+        try:
+            await monitor.start(settings.MONITORING_HOST, settings.MONITORING_PORT)
+        except MonitoringError as error:
+            raise SystemExit(f"Parley cannot start: {error}") from error

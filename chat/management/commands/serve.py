@@ -14,6 +14,7 @@ from chat.management import addresses
 from chat.management.migration_lock import one_at_a_time
 from chat.management.startup import check_configuration, prepare_database
 from chat.services.people import accounts
+from config import service_manager
 from config.descriptors import raise_descriptor_limit
 
 BACKLOG = 1024
@@ -54,6 +55,7 @@ class Command(BaseCommand):
     async def _announce(self) -> None:
         addresses.remember(self.port)
         self._report(await database_sync_to_async(self._welcome)())
+        self._watchdog = await service_manager.ready()
 
     def _welcome(self) -> str:
         """Return the line that says where Parley is; with a sign-in link where an administrator has no other way in.

@@ -2,11 +2,32 @@
 
 from collections.abc import Sequence
 from time import thread_time
-from typing import Any
+from typing import Any, Protocol
 
 from chat.rendering.budget import UNLIMITED, Allowance
 from chat.rendering.markdown.render import remember
 from chat.rendering.markdown.stream import Append, MarkdownStream, Op, Replace
+
+# How much of an id tells the few messages that stream in one session apart.
+ID_END = 5
+# A block that shares fewer characters with the tail is sent whole.
+LEAST_SHARED = 16
+
+
+class Stream(Protocol):
+    """What draws the blocks of a growing text, as MarkdownStream does."""
+
+    @property
+    def blocks(self) -> list[str]: ...
+    @property
+    def is_exact(self) -> bool: ...
+    @property
+    def provisional(self) -> dict[int, str]: ...
+    def start(self, now: float, seconds: float | None = None) -> None: ...
+    def feed(self, text: str) -> list[Op]: ...
+    def finish(self) -> list[Op]: ...
+    def tail_html(self) -> str: ...
+    def complete(self, index: int, html: str) -> Op: ...
 
 
 class LiveText:
@@ -22,11 +43,16 @@ class LiveText:
 
     `keep` counts UTF-16 units, as browsers do. Empty keys are left out: no blocks, no replace, keep 0, tail "".
 
+    `short` is the last delta as a list, for pages that ask for it, without what it shares with the tail before: the
+    last characters of the id, n, how many units at the tail's end stay, how many before those are replaced, and by
+    what; then blocks, replace and end, unless all of them are empty. A block that shares much with the tail before is
+    [units of the tail's start, units of its end, what is between them].
+
     If the allowance was not enough to draw the text exactly, its last frame has no `end` (`ended` is False), and
     `settle` ends the text with blocks that were drawn elsewhere.
     """
 
-    def __init__(self, message_id: str, allowance: Allowance = UNLIMITED) -> None:
+    def __init__(self, message_id: str, allowance: Allowance = UNLIMITED, stream: Stream | None = None) -> None:
         self.id = message_id
         self.length = 0  # in code points, including text that is not drawn yet
         # Seconds of CPU per frame. The interval to the next frame must be at least 20 times as long. The lesser value
@@ -36,11 +62,12 @@ class LiveText:
         self.ended = False
         self._pending: list[str] = []
         self._drawn: list[str] = []
-        self._stream = MarkdownStream(allowance)
+        self._stream: Stream = stream or MarkdownStream(allowance)
         self._settled: list[str] | None = None
         self._tail = ""
         self._n = 0
         self._rev = 0
+        self.short: list[Any] = []
 
     def append(self, text: str) -> None:
         """Take more text. The next frame draws it."""
@@ -121,7 +148,18 @@ class LiveText:
             "tail": self._tail[keep:],
             "end": int(end),
         }
+        self.short = self._shortened(parts, before, keep)
         return {"op": "delta", "id": self.id, "n": self._n, **{key: part for key, part in parts.items() if part}}
+
+    def _shortened(self, parts: dict[str, Any], before: str, keep: int) -> list[Any]:
+        kept = common_suffix(before[keep:], self._tail[keep:])
+        stays = utf16_length(before[len(before) - kept :])
+        replaced = utf16_length(before[keep : len(before) - kept])
+        short = [self.id[-ID_END:], self._n, stays, replaced, self._tail[keep : len(self._tail) - kept]]
+        if parts["blocks"] or parts["replace"] or parts["end"]:
+            blocks = [_shared(before if not number else "", html) for number, html in enumerate(parts["blocks"])]
+            short += [blocks, parts["replace"], parts["end"]]
+        return short
 
     def _finish(self) -> None:
         self.ended = True
@@ -139,6 +177,27 @@ def common_prefix(old: str, new: str) -> int:
         else:
             limit = middle - 1
     return same
+
+
+def common_suffix(old: str, new: str) -> int:
+    """Return how many code points both end with."""
+    same, limit = 0, min(len(old), len(new))
+    while same < limit:
+        middle = (same + limit + 1) // 2
+        if old[len(old) - middle : len(old) - same] == new[len(new) - middle : len(new) - same]:
+            same = middle
+        else:
+            limit = middle - 1
+    return same
+
+
+def _shared(tail: str, html: str) -> str | list[Any]:
+    """Return a block as its difference from the tail that it was, if that is shorter."""
+    start = common_prefix(tail, html)
+    end = common_suffix(tail[start:], html[start:])
+    if start + end < LEAST_SHARED:
+        return html
+    return [utf16_length(html[:start]), utf16_length(html[len(html) - end :]), html[start : len(html) - end]]
 
 
 def utf16_length(text: str) -> int:

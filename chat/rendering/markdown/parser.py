@@ -34,6 +34,13 @@ CITATION_LENGTH = 25
 # Shorter texts are parsed without counting steps, as they never take long.
 SHORT_INLINE = 300
 SHORT_SOURCE = 1_000
+# Longer inline texts are drawn from where they have grown.
+LONG_INLINE = 1_000
+_UNSETTLED = re.compile(r"[\[\\$]")
+_INLINE_LINK = re.compile(r"(?<!!)\[[^\[\]\\$`]*\]\([^()\s\\$]+\)")
+_MARKS = re.compile(r"[*_~`\[\]]")
+# Marks that neither open nor close anything.
+_IDLE_MARKS = re.compile(r"(?<= )[*_~]+(?= )|(?<=[A-Za-z0-9])_+(?=[A-Za-z0-9])")
 _LINK = re.compile(r"https?://|mailto:", re.IGNORECASE)
 
 References = MutableMapping[str, Any]
@@ -54,14 +61,54 @@ class Drawing:
     colours: Colours = field(default_factory=Colours)
     known: dict[str, str] = field(default_factory=dict)
     inlines: dict[str, str] = field(default_factory=dict)
+    growing: "GrowingInline | None" = None
 
     def inline(self, content: str) -> str:
         """Draw inline text. With brackets each time: links count, and definitions may have changed."""
+        if self.growing is not None and len(content) >= LONG_INLINE:
+            return self.growing.draw(content, self)
         if "[" in content:
             return draw_inline(content, self)
         html = self.inlines.get(content, self.known.get(content))
         self.inlines[content] = draw_inline(content, self) if html is None else html
         return self.inlines[content]
+
+
+class GrowingInline:
+    """A long paragraph that grows: its beginning is drawn once, up to a place that later text cannot change.
+
+    That is a space outside of all markup. Before it all marks of emphasis and code belong to something or cannot, and
+    there is nothing else that could become a link, a formula or an escape.
+    """
+
+    def __init__(self) -> None:
+        self._text = self._html = ""
+
+    def draw(self, content: str, drawing: Drawing) -> str:
+        """Draw inline text, which usually is the text of the last call and more. Raises BudgetExceeded."""
+        if not content.startswith(self._text):
+            self._text = self._html = ""
+        rest = content[len(self._text) :]
+        children = _inline_tokens(rest, drawing)
+        html = self._html + _inline_html(children, drawing)
+        self._settle(rest, children, drawing)
+        return html
+
+    def _settle(self, rest: str, children: Sequence[Token], drawing: Drawing) -> None:
+        last = children[-1] if children else _text("")
+        space = last.content.rfind(" ")
+        if last.type != "text" or last.level or space < 1 or not rest.endswith(last.content):
+            return
+        text = rest[: len(rest) - len(last.content) + space + 1]
+        if _UNSETTLED.search(_INLINE_LINK.sub("", text)) or any(_is_open(child) for child in children):
+            return
+        self._html += _inline_html([*children[:-1], _text(last.content[: space + 1])], drawing)
+        self._text += text
+
+
+def _is_open(token: Token) -> bool:
+    """Whether a text has a mark that later text may complete."""
+    return token.type == "text" and _MARKS.search(_IDLE_MARKS.sub("", token.content)) is not None
 
 
 class _Definitions:
@@ -298,11 +345,18 @@ def draw(tokens: Sequence[Token], drawing: Drawing) -> str:
 
 def draw_inline(content: str, drawing: Drawing) -> str:
     """Draw the content of one paragraph, heading or cell. Raises BudgetExceeded."""
+    return _inline_html(_inline_tokens(content, drawing), drawing)
+
+
+def _inline_tokens(content: str, drawing: Drawing) -> list[Token]:
     parser, env = _md, _env(drawing, references=_Definitions(drawing))
     if drawing.meter is not None:
         drawing.meter.check()
         parser = _metered if len(content) >= SHORT_INLINE else _md
-    children = parser.parseInline(content, env)[0].children or []
+    return parser.parseInline(content, env)[0].children or []
+
+
+def _inline_html(children: Sequence[Token], drawing: Drawing) -> str:
     renderer: Any = _md.renderer
-    html: str = renderer.renderInline(children, _md.options, env)
+    html: str = renderer.renderInline(children, _md.options, _env(drawing, references=_Definitions(drawing)))
     return html

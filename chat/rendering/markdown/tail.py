@@ -17,7 +17,7 @@ from markdown_it.token import Token
 from chat.rendering.budget import LONGEST_TAIL, BudgetExceeded, Expansions, Meter
 from chat.rendering.markdown import parser
 from chat.rendering.markdown.blocks import draw_block, is_plain, plain
-from chat.rendering.markdown.parser import Drawing, References
+from chat.rendering.markdown.parser import Drawing, GrowingInline, References
 from chat.rendering.markdown.sanitize import clean, escape
 from chat.rendering.text import addresses
 
@@ -56,6 +56,7 @@ class TailDrawing:
         self._inlines: dict[str, str] = {}
         self._open: _OpenText | None = None
         self._last_piece: _LastPiece | None = None
+        self._growing = GrowingInline()
 
     def parse(self, source: str) -> Parsed:
         """Parse the tail, or its beginning. No blocks if the parser fails."""
@@ -113,7 +114,14 @@ class TailDrawing:
 
     def _drawing(self, references: References) -> Drawing:
         expansions = Expansions(strict=True)
-        return Drawing(references, final=False, meter=self._meter, expansions=expansions, known=self._inlines)
+        return Drawing(
+            references,
+            final=False,
+            meter=self._meter,
+            expansions=expansions,
+            known=self._inlines,
+            growing=self._growing,
+        )
 
 
 @dataclass(slots=True)

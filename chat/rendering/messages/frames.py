@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, Protocol
 
 from django.template.loader import get_template
@@ -15,10 +16,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.messages import Json
-from chat.bus.events import CompactionEnded
+from chat.bus.events import CompactionEnded, StatusChanged
 from chat.models import Session
 from chat.rendering.markdown import render
-from chat.rendering.messages.questions import QuestionCard, decision_of
+from chat.rendering.messages.elicitations import card_of, replies_of
+from chat.rendering.messages.questions import decision_of
 from chat.rendering.messages.tool_card import ToolCard
 from chat.rendering.text import formatting
 from chat.rendering.text.translation import translate
@@ -75,7 +77,7 @@ def is_quick(message: MessageSnapshot) -> bool:
         return True
     if is_markdown(message):
         return render.draw_soon(message.text) is not None
-    card = QuestionCard.of(message)
+    card = card_of(message)
     return card is None or not card.markdown or render.draw_soon(card.markdown) is not None
 
 
@@ -120,7 +122,7 @@ def session_parts(session: SessionSnapshot) -> dict[str, SafeString]:
         "title": _render("parts/title", {"session": session}),
         "agent": agent_html(session.agent_title),
         "model": _render("parts/model", {"session": session}),
-        "status": status_html(session.agent_status, session.tool_name, session.activity),
+        "status": status_html(StatusChanged(session.agent_status, session.tool_name, session.activity)),
         "usage": usage_html(session),
         "context_bar": context_bar_html(session),
     }
@@ -131,15 +133,13 @@ def agent_html(title: str) -> SafeString:
     return _render("parts/agent", {"title": title}) if title else EMPTY
 
 
-def status_frame(status: str, tool_name: str, activity: str = "") -> Json:
-    html = status_html(status, tool_name, activity)
-    return {"op": "status", "status": status, "tool_name": tool_name, "html": html}
+def status_frame(event: StatusChanged) -> Json:
+    return {"op": "status", "status": event.status, "tool_name": event.tool_name, "html": status_html(event)}
 
 
-def status_html(status: str, tool_name: str, activity: str = "") -> SafeString:
+def status_html(event: StatusChanged) -> SafeString:
     """Render the status line of the agent; nothing while it is idle (UI-07)."""
-    values = {"status": status, "tool_name": tool_name, "activity": activity}
-    return _render("parts/status", values) if status != "idle" else EMPTY
+    return _render("parts/status", asdict(event)) if event.status != "idle" else EMPTY
 
 
 def compacted_frame(event: CompactionEnded) -> Json:
@@ -206,17 +206,21 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
         case "text", "user":
             speaker = f"user:{message.user_id or message.sender}"
             is_long = len(message.text) > LONG_TEXT_CHARS or message.text.count("\n") > LONG_TEXT_LINES
-            body = user_text_html(message.text)
+            body = user_text_html(message.text, message.mentions)
             return _row("user", message, name=message.sender, speaker=speaker, person=True, body=body, long=is_long)
         case "text", _:
             return _row("assistant", message, body=_body(message, body))
         case "reasoning", _:
             streaming = message.status == "streaming"
             return _row("reasoning", message, body=_body(message, body), streaming=streaming)
-        case "tool_group", _ if card := QuestionCard.of(message):
+        case "tool_group", _ if card := card_of(message):
             return _row("question", message, card=card, classes="tool_group asking")
         case "tool_group", _:
-            return _row("tool_group", message, card=ToolCard.of(message), decision=decision_of(message))
+            tool = ToolCard.of(message)
+            if tool.state == "writing" and body is None:
+                body = tool.written_html
+            marks = {"decision": decision_of(message), "replies": replies_of(message)}
+            return _row("tool_group", message, card=tool, body=body, **marks)
         case _:
             return _row("error", message, text=translate(message.text, message.words))
 

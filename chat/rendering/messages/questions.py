@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.utils.functional import cached_property
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from agents.approval import COMMANDS, main_argument
 from agents.questions import (
@@ -28,6 +29,7 @@ from agents.questions import (
 from chat.models import QuestionKind
 from chat.rendering.markdown import render
 from chat.rendering.messages.tool_card import Output, output
+from chat.runs.approvals import Standing, standing_of
 from chat.snapshots import MessageSnapshot, ToolSnapshot
 
 ICONS = {
@@ -86,7 +88,7 @@ class QuestionCard:
         A decided approval is shown with the tool's card instead.
         """
         tool, is_open = message.tool, message.status == "waiting"
-        if tool is None or not tool.question:
+        if tool is None or not tool.question or tool.subsession:
             return None
         is_approval = tool.question == QuestionKind.APPROVAL
         if is_approval and not is_open:
@@ -119,6 +121,30 @@ class QuestionCard:
             case Memory():
                 return _("Remember this in later sessions?")
         return ""
+
+    @cached_property
+    def standing(self) -> Standing | None:
+        """What the call needs and has, if one person alone cannot approve it."""
+        return standing_of(self.tool.approval)
+
+    @property
+    def needed(self) -> str:
+        """Whose approval is needed, and how many are missing."""
+        if self.standing is None:
+            return ""
+        missing = self.standing.missing
+        words = {
+            "": ngettext("%(count)d more approval needed", "%(count)d more approvals needed", missing),
+            "admin": ngettext(
+                "%(count)d more approval of an owner or admin needed",
+                "%(count)d more approvals of owners or admins needed",
+                missing,
+            ),
+            "owner": ngettext(
+                "%(count)d more approval of an owner needed", "%(count)d more approvals of owners needed", missing
+            ),
+        }
+        return words[self.standing.needs.approvers] % {"count": missing}
 
     @property
     def announcement(self) -> str:
@@ -186,7 +212,9 @@ class QuestionCard:
 def decision_of(message: MessageSnapshot) -> Decision | None:
     """Return what was decided about a tool call that needed an approval; None while it waits, or if it needed none."""
     tool = message.tool
-    if tool is None or tool.question != QuestionKind.APPROVAL or message.status == "waiting":
+    if tool is None or tool.question != QuestionKind.APPROVAL:
+        return None
+    if message.status == "waiting" and not tool.subsession:
         return None
     if tool.answered_at is None:
         if message.status == "interrupted":
@@ -198,6 +226,9 @@ def decision_of(message: MessageSnapshot) -> Decision | None:
         comment = str(answer.get("comment", "")).strip()
         words = _("%(name)s refused: %(comment)s") if comment else _("%(name)s refused")
         return Decision("ban", words % {**name, "comment": comment}, tool.answered_at)
+    if (standing := standing_of(tool.approval)) and len(standing.approvals) > 1:
+        names = ", ".join(each.name for each in standing.approvals)
+        return Decision("shield", _("Approved by %(names)s") % {"names": names}, tool.answered_at)
     words = {
         "session": _("%(name)s allowed this for the session"),
         "agent": _("%(name)s always allows this for this agent"),
@@ -217,7 +248,7 @@ def _answers(question: Question, answer: object) -> Iterable[Answer]:
         case Feedback(items=items), dict(texts):
             return [Answer(item.label, str(texts[item.id])) for item in items if item.id in texts]
         case Form(fields=fields), dict(values):
-            return [Answer(field.label, _filled_in(field, values.get(field.id))) for field in fields]
+            return [Answer(field.label, filled_in(field, values.get(field.id))) for field in fields]
         case Memory(), {"decision": "save", "note": str(note), **rest}:
             whose = _("For everyone in the workspace") if rest.get("scope") == "workspace" else _("For one person")
             return [Answer(whose, note)]
@@ -233,7 +264,7 @@ def _plan_decision(decision: str, comment: str) -> list[Answer]:
     return [Answer("", words[decision]), *([Answer(_("Comment"), comment)] if comment else [])]
 
 
-def _filled_in(field: FormField, value: object) -> str:
+def filled_in(field: FormField, value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
+from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
+from agents.messages import Json
 from agents.toolbox.web_search import ORIGIN
+from chat.rendering.messages.file_changes import FileChange, change_of
+from chat.rendering.messages.written_arguments import arguments_html
 from chat.rendering.text import terminal
+from chat.rendering.text.formatting import money, tokens
 from chat.rendering.text.json_text import coloured, laid_out
-from chat.snapshots import MessageSnapshot, ToolSnapshot
+from chat.snapshots import MessageSnapshot, ToolSnapshot, money_of
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
@@ -36,10 +43,16 @@ _ICONS = {
     "edit_file": "square-pen",
     "list_files": "list-checks",
     "search_files": "search",
+    "search_knowledge": "search",
+    "read_knowledge": "file-text",
 }
+# The types of images that browsers are sent as they are (`chat/files/sniffing.py`).
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_PROGRESS = re.compile(r"(?P<value>[0-9.]+) of (?P<total>[0-9]+(?:\.[0-9]+)?)(?:: (?P<text>.*))?")
 # The most informative argument: the first of these that is given.
 _TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
 _STATES = {
+    "streaming": "writing",
     "pending": "waiting",
     "running": "running",
     "waiting": "waiting",
@@ -52,6 +65,7 @@ _MARKS = {
     "interrupted": ("ban", _("interrupted")),
     "waiting": ("pause", _("waiting")),
     "running": ("loader-circle", _("running")),
+    "writing": ("loader-circle", _("being written")),
 }
 
 
@@ -67,12 +81,52 @@ class Output:
         return bool(self.shown)
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A line such as “3 of 10: Reading”; `total` is "" if the call does not say it."""
+
+    value: str
+    total: str
+    text: str
+
+    @classmethod
+    def of(cls, line: str) -> Progress:
+        found = _PROGRESS.fullmatch(line)
+        if found is None or float(found["total"]) <= 0:
+            return cls("", "", line[:LINE])
+        return cls(found["value"], found["total"], (found["text"] or f"{found['value']} / {found['total']}")[:LINE])
+
+
+@dataclass(frozen=True, slots=True)
+class FileLink:
+    """A file that a call has returned; `kind` says how the page shows it: image, audio or other."""
+
+    name: str
+    kind: str
+    size: int
+    address: str
+
+    @classmethod
+    def of(cls, session_id: str, file: Json) -> FileLink:
+        path = file["path"]
+        kind, media_type = "other", file["media_type"]
+        if media_type in _IMAGES:
+            kind = "image"
+        elif media_type.startswith("audio/"):
+            kind = "audio"
+        address = f"{reverse('session-file', args=[session_id])}?{urlencode({'path': path})}"
+        return cls(path.rpartition("/")[2], kind, file["size"], address)
+
+
 @dataclass(frozen=True)
 class ToolCard:
     """The values of the card's template. Expensive values are computed when the template reads them."""
 
     tool: ToolSnapshot
-    state: str  # waiting, running, interrupted, failed or done
+    session_id: str
+    state: str  # writing, waiting, running, interrupted, failed or done
+    # The arguments as far as the model has written them.
+    written: str = ""
 
     @classmethod
     def of(cls, message: MessageSnapshot) -> ToolCard:
@@ -80,7 +134,9 @@ class ToolCard:
         if message.tool is None:
             raise ValueError(f"{message.id} has no tool")
         state = "failed" if message.tool.is_error else "done"
-        return cls(message.tool, _STATES.get(message.status, state))
+        if message.tool.subsession and message.status == "waiting":
+            return cls(message.tool, message.session_id, "running")
+        return cls(message.tool, message.session_id, _STATES.get(message.status, state), message.text)
 
     @property
     def is_terminal(self) -> bool:
@@ -96,7 +152,23 @@ class ToolCard:
 
     @property
     def icon(self) -> str:
+        if self.tool.subsession:
+            return "sparkles"
         return "terminal" if self.is_terminal else _ICONS.get(self.tool.name, "wrench")
+
+    @property
+    def name(self) -> str:
+        """The name of the tool; of another agent that is asked, its title."""
+        return (self.tool.subsession.title if self.tool.subsession else "") or self.tool.name
+
+    @property
+    def used(self) -> str:
+        """What another agent has used: its tokens, and their cost if it is known."""
+        session = self.tool.subsession
+        if session is None or session.tokens is None:
+            return ""
+        costs = (money(money_of(each)) for each in session.costs)
+        return " · ".join((_("%(count)s tokens") % {"count": tokens(session.tokens)}, *costs))
 
     @property
     def mark(self) -> str:
@@ -110,6 +182,11 @@ class ToolCard:
     @property
     def is_over(self) -> bool:
         return self.state in ("done", "failed", "interrupted")
+
+    @cached_property
+    def written_html(self) -> SafeString:
+        """The arguments of a call that is being written, or was interrupted then."""
+        return arguments_html(self.written)
 
     @cached_property
     def line(self) -> str:
@@ -134,6 +211,23 @@ class ToolCard:
         """The arguments in full, coloured once the call is over."""
         text = _json(self.tool.arguments) if self.tool.arguments not in ({}, None) else ""
         return output(text, in_colour=self.is_over)
+
+    @cached_property
+    def change(self) -> FileChange | None:
+        """What a call that edits a file changes, shown in place of its arguments."""
+        is_known = self.state in ("done", "waiting", "running")
+        return change_of(self.tool, is_done=self.state == "done") if is_known else None
+
+    @cached_property
+    def progress(self) -> Progress | None:
+        """How far a running call is, by the last line that it has reported."""
+        reported = self.tool.result.rstrip("\n") if self.state == "running" and not self.is_terminal else ""
+        return Progress.of(reported.rsplit("\n", 1)[-1]) if reported else None
+
+    @cached_property
+    def files(self) -> list[FileLink]:
+        """The files that the call has returned, with their addresses."""
+        return [FileLink.of(self.session_id, file) for file in self.tool.files] if self.is_over else []
 
     @cached_property
     def result(self) -> Output:

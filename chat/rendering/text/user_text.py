@@ -1,16 +1,19 @@
-"""User messages as HTML: addresses become links and code is marked, but no character is changed."""
+"""User messages as HTML: addresses become links, code and mentions are marked, but no character is changed."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
+from chat.mentions import NOT_INSIDE, NOT_LONGER
 from chat.rendering.budget import LONGEST_STYLED
 from chat.rendering.text import addresses
+from chat.snapshots import MentionSnapshot
 
 _FENCE = re.compile(r"^(`{3,}|~{3,})([^`\n]*)(?:\n|\Z)", re.MULTILINE)
 _CODE = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
@@ -19,10 +22,11 @@ _LINK_ATTRIBUTES = 'target="_blank" rel="noopener noreferrer nofollow"'
 Part = Callable[[str], str]
 
 
-def user_text_html(text: str) -> SafeString:
+def user_text_html(text: str, mentions: Sequence[MentionSnapshot] = ()) -> SafeString:
     """Return HTML with exactly this text. After `LONGEST_STYLED` characters nothing is marked or linked."""
     head, rest = text[:LONGEST_STYLED], text[LONGEST_STYLED:]
-    drawn = "".join(_split(head, _fenced(head), lambda part: f'<code class="fence">{escape(part)}</code>', _with_code))
+    outside = partial(_with_code, _mention_marker(text, mentions))
+    drawn = "".join(_split(head, _fenced(head), lambda part: f'<code class="fence">{escape(part)}</code>', outside))
     return mark_safe(drawn + escape(rest))  # noqa: S308  # every part is escaped
 
 
@@ -53,9 +57,26 @@ def _fenced(text: str) -> Iterator[tuple[int, int]]:
             yield fence.start(), end
 
 
-def _with_code(text: str) -> str:
+def _mention_marker(text: str, mentions: Sequence[MentionSnapshot]) -> Part:
+    """Return what marks mentions in a part of the text without links."""
+    people: dict[str, list[str]] = {}
+    for each in mentions:
+        people.setdefault(text[each.start : each.start + each.length], []).append(str(each.user_id))
+    names = sorted((name for name in people if name), key=len, reverse=True)
+    if not names:
+        return escape
+    pattern = re.compile(f"{NOT_INSIDE}(?:{'|'.join(map(re.escape, names))}){NOT_LONGER}")
+
+    def marked(name: str) -> str:
+        user_ids = " ".join(dict.fromkeys(people[name]))
+        return f'<span class="mention" data-mentions="{user_ids}">{escape(name)}</span>'
+
+    return lambda part: "".join(_split(part, (found.span() for found in pattern.finditer(part)), marked, escape))
+
+
+def _with_code(marked: Part, text: str) -> str:
     code = (found.span() for found in _CODE.finditer(text))
-    return "".join(_split(text, code, _code, _linked))
+    return "".join(_split(text, code, _code, partial(_linked, marked)))
 
 
 def _code(part: str) -> str:
@@ -65,10 +86,10 @@ def _code(part: str) -> str:
     return f"<code>{tick}{escape(part[len(ticks) : -len(ticks)])}{tick}</code>"
 
 
-def _linked(text: str) -> str:
+def _linked(marked: Part, text: str) -> str:
     html, before = [], 0
     for address in addresses.find(text):
         shown, url = escape(text[address.start : address.end]), escape(address.url)
-        html += [escape(text[before : address.start]), f'<a href="{url}" {_LINK_ATTRIBUTES}>{shown}</a>']
+        html += [marked(text[before : address.start]), f'<a href="{url}" {_LINK_ATTRIBUTES}>{shown}</a>']
         before = address.end
-    return "".join([*html, escape(text[before:])])
+    return "".join([*html, marked(text[before:])])

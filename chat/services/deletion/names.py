@@ -9,11 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from chat.errors import NoSuchSession
 from chat.models import ChatMessage, MessageRevision, QuestionKind, Suggestion, User
 from chat.queries.attachments import fetch_attachments
+from chat.runs.approvals import without_person
+from chat.runs.elicitations import without_answerer
 from chat.services.batches import Deadline, Pacer
 from chat.services.transaction import SessionTransaction
 
@@ -38,8 +41,14 @@ def erase_names(user: User, deadline: Deadline) -> bool:
 def _naming(user: User) -> QuerySet[ChatMessage]:
     edited = MessageRevision.objects.filter(user=user, kind=MessageRevision.Kind.EDIT).values("message")
     suggested = Suggestion.objects.filter(user=user).values("message")
-    is_named = Q(edited_by=user) | Q(stopped_by=user) | Q(answered_by=user) | Q(pk__in=edited) | Q(pk__in=suggested)
-    return ChatMessage.objects.filter(is_named)
+    # Decisions are in JSON, which SQLite and PostgreSQL search in different ways: as text in the same one.
+    in_text = Q(approval__isnull=False, decisions__regex=rf'"user_id": ?{user.pk}[,}}]')
+    in_text |= Q(asked__isnull=False, asked_text__regex=rf'"answered_by_id": ?{user.pk}[,}}]')
+    is_named = (
+        in_text | Q(edited_by=user) | Q(stopped_by=user) | Q(answered_by=user) | Q(pk__in=edited) | Q(pk__in=suggested)
+    )
+    texts = {"decisions": Cast("approval", TextField()), "asked_text": Cast("asked", TextField())}
+    return ChatMessage.objects.annotate(**texts).filter(is_named)
 
 
 @transaction.atomic
@@ -84,6 +93,10 @@ def _unnamed(row: ChatMessage, user: User, names: set[str]) -> dict[str, Any]:
         values["suggested_by_name"] = ERASED_SENDER
     if row.answered_by_id == user.pk:
         values |= {"answered_by": None, "answered_by_name": ERASED_SENDER, **_unanswered(row)}
+    if (approval := without_person(row.approval, user.pk, ERASED_SENDER)) != row.approval:
+        values["approval"] = approval
+    if (asked := without_answerer(row.asked, user.pk, ERASED_SENDER)) != row.asked:
+        values["asked"] = asked
     return values
 
 

@@ -26,6 +26,7 @@ from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
 from chat.services.deletion.sessions import erase_rows
 from chat.services.messages import attachments
 from chat.services.messages.ordering import close_gaps
+from chat.services.people import knowledge
 from chat.services.sessions import incomplete
 from chat.services.transaction import SessionTransaction
 
@@ -49,6 +50,7 @@ def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Count
         _erase_all(_deleted_sessions(before), counts, deadline)
         _purge_messages(before, counts, deadline)
         _purge_access(before, counts)
+    counts["knowledge"] += knowledge.purge(before)
     return +counts
 
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import Attachment, ChatMessage, Erasure, MessageRevision, Session, User
+from chat.queries import subsessions
 from chat.services.batches import Counts, Deadline
 from chat.services.deletion import overwriting, sessions, users
 from chat.services.people.security_log import Kind as Event
@@ -41,12 +42,16 @@ def plan_session(session: Session) -> SessionPlan:
 
 @transaction.atomic
 def request_session(*, session_id: str, author: User | None) -> Erasure:
-    """Close a session permanently and request its erasure. `author` is None for commands.
+    """Close a session permanently and request its erasure, and that of sessions in which agents work for it.
 
-    Raises NoSuchSession.
+    `author` is None for commands. Raises NoSuchSession.
     """
+    below = subsessions.below(session_id)
     if not sessions.close(session_id):
         raise NoSuchSession
+    for child in below:
+        if sessions.close(child):
+            _request(Kind.SESSION, child, author)
     return _request(Kind.SESSION, session_id, author)
 
 

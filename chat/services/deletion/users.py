@@ -9,10 +9,10 @@ without the user's name.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from django.contrib.admin.models import LogEntry
+from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models.functions import Length
 from django.utils.translation import gettext as _
@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from chat.bus.events import AccessChanged, MessageRemoved
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import (
+    AgentPreset,
     ApiToken,
     Attachment,
     ChatMessage,
@@ -43,7 +44,7 @@ from chat.services.deletion.names import ERASED_SENDER, erase_names
 from chat.services.deletion.purging import delete_messages
 from chat.services.deletion.sessions import erase_rows
 from chat.services.messages import attachments
-from chat.services.people import accounts, staff
+from chat.services.people import accounts, knowledge, staff
 from chat.services.people.security_log import Kind, record
 from chat.services.sessions import titles
 from chat.services.transaction import SessionTransaction, notify_access_changed
@@ -52,7 +53,7 @@ from chat.services.transaction import SessionTransaction, notify_access_changed
 ERASED_TEXT = "[erased]"
 # The columns of a message that are cleared with its text.
 CLEARED: dict[str, Any] = {
-    **dict.fromkeys(("idempotency_key", "key_digest", "provider_data", "edited_at", "edited_by")),
+    **dict.fromkeys(("idempotency_key", "key_digest", "provider_data", "edited_at", "edited_by", "mentions")),
     **dict.fromkeys(("edited_by_name", "suggested_by_name"), ""),
     "open_suggestions": 0,
 }
@@ -251,10 +252,14 @@ def _delete_account(user: User) -> bool:
     scrub_user(user)
     alone = [each.pk for each in Workspace.objects.filter(members=user) if each.memberships.count() == 1]
     picture = user.picture.name
+    # Those that they share belong to the workspace.
+    AgentPreset.objects.filter(user=user, is_shared=False).delete()
     user.delete()
-    Workspace.objects.filter(pk__in=alone, sessions=None).delete()
-    if picture:
-        transaction.on_commit(partial(User._meta.get_field("picture").storage.delete, picture))
+    left = Workspace.objects.filter(pk__in=alone, sessions=None)
+    knowledge.forget(left.values_list("pk", flat=True))
+    left.delete()
+    if picture:  # before the commit, as with attachments
+        default_storage.delete(picture)
     return True
 
 

@@ -11,12 +11,14 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from chat.models import Erasure, JobLease, LoginSession, SecurityEvent, SignInLink
+from chat.queries import subsessions
 from chat.services import import_uploads
 from chat.services.batches import Counts, Deadline
 from chat.services.deletion import overwriting, purging, requests
 from chat.services.maintenance import leases
+from chat.services.people import push
 from chat.services.people.security_log import Kind, record
-from chat.services.runs import answering
+from chat.services.runs import answering, delegation
 from chat.services.sessions import incomplete
 
 logger = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ def run(deadline: Deadline | None = None) -> bool:
     deadline = deadline or Deadline()
     try:
         answering.expire(deadline)
+        delegation.report_forgotten()
         for erasure in requests.unfinished():
             try:
                 requests.carry_out(erasure, deadline)
@@ -70,7 +73,7 @@ def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Count
 
 
 def delete_expired(deadline: Deadline) -> int:
-    """Delete expired logins, links, security events and uploads in batches. Return the number of deleted rows.
+    """Delete expired logins, links, security events, push subscriptions and uploads. Return the number of deleted rows.
 
     SECURITY_LOG_DAYS=0 keeps all security events. The next run deletes what is left at the deadline.
     """
@@ -80,6 +83,7 @@ def delete_expired(deadline: Deadline) -> int:
     if settings.SECURITY_LOG_DAYS:
         kept_since = now - timedelta(days=settings.SECURITY_LOG_DAYS)
         count += _delete_in_batches(SecurityEvent.objects.filter(at__lt=kept_since), deadline)
+    count += push.delete_abandoned()
     import_uploads.delete_expired()
     if count:
         logger.info("Deleted %d rows that have expired", count)
@@ -96,7 +100,7 @@ def _delete_in_batches(rows: QuerySet[Any], deadline: Deadline) -> int:
 def _is_due() -> bool:
     """Return whether a job is due. Does not write, because it is called every minute."""
     is_asked = Erasure.objects.filter(finished_at=None).exists() or overwriting.is_requested()
-    is_asked = is_asked or answering.expired().exists()
+    is_asked = is_asked or answering.expired().exists() or subsessions.ended_calls().exists()
     return is_asked or incomplete.abandoned().exists() or _is_purge_due()
 
 

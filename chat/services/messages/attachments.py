@@ -35,6 +35,8 @@ MOST_UNSENT = 40
 UNSENT_KEPT = timedelta(hours=24)
 SWEPT_AT_ONCE = 100
 MEGABYTE = 1024 * 1024
+# The endings of what is stored for one attachment.
+FORMS = ("", THUMB, MODEL_IMAGE)
 
 # Reading a file can use a CPU core for seconds, so each user has one place.
 _places = OnePerPerson()
@@ -100,26 +102,32 @@ def keep_with(message: ChatMessage, *, author: User, name: str, contents: Conten
 
 def delete_stored(attachments: Iterable[Attachment]) -> None:
     """Delete the stored files of rows that were not created."""
-    delete_unused(map(stored_name, attachments))
+    _discard_unused(map(stored_name, attachments))
 
 
 def delete_unused(stored: Iterable[str]) -> None:
     """Delete stored files, by their names, unless an attachment still uses them. Forks share files.
 
     An erasure calls this before it commits. So a crash leaves a row without its file, which the next round deletes, and
-    no file without a row.
+    no file without a row. Raises OSError if a file cannot be deleted: the erasure is rolled back then.
     """
-    names = set(stored)
-    for name in names - set(Attachment.objects.filter(file__in=names).values_list("file", flat=True)):
-        _delete_file(name)
+    for name in _unused(stored):
+        for form in FORMS:
+            default_storage.delete(name + form)
 
 
 def delete_folder(session_id: str) -> None:
-    """Delete the stored files of a session that no attachment uses, and their folder if it is empty then."""
+    """Delete the stored files of a session that no attachment uses, and their folder if it is empty then.
+
+    Raises OSError if a file cannot be deleted.
+    """
     folder = f"attachments/{session_id}"
-    with suppress(OSError, NotImplementedError):  # missing, in use by forks, or a storage without folders
+    try:
         _folders, files = default_storage.listdir(folder)
-        delete_unused(f"{folder}/{name.partition('.')[0]}" for name in files)
+    except FileNotFoundError:
+        return
+    delete_unused(f"{folder}/{name.partition('.')[0]}" for name in files)
+    with suppress(OSError):  # forks use files in it
         default_storage.delete(folder)
 
 
@@ -224,13 +232,23 @@ def _sweep() -> int:
 def _discard(attachments: Iterable[Attachment]) -> int:
     """Delete attachments that are still unsent, and stored files without a row; return how many."""
     deleted = [one for one in attachments if _unsent().filter(pk=one.pk).delete()[0]]
-    delete_unused(map(stored_name, deleted))
+    _discard_unused(map(stored_name, deleted))
     return len(deleted)
 
 
+def _discard_unused(stored: Iterable[str]) -> None:
+    for name in _unused(stored):
+        _delete_file(name)
+
+
+def _unused(stored: Iterable[str]) -> set[str]:
+    names = set(stored)
+    return names - set(Attachment.objects.filter(file__in=names).values_list("file", flat=True))
+
+
 def _delete_file(name: str) -> None:
-    for form in ("", THUMB, MODEL_IMAGE):
+    for form in FORMS:
         try:
             default_storage.delete(name + form)
-        except OSError:  # the file only takes space
-            logger.warning("The file %s could not be deleted", name + form, exc_info=True)
+        except OSError as error:  # the file only takes space
+            logger.warning("The file %s could not be deleted: %s", name + form, error)

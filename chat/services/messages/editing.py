@@ -25,6 +25,7 @@ from chat.models import (
 )
 from chat.queries.context_rows import estimated_context
 from chat.services.messages import sending
+from chat.services.messages.mentioning import mentioned_ids, mentions_after_edit, tell_mentioned
 from chat.services.messages.ordering import fits, remove_rows, restore_rows, row_before
 from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_arguments, validate_message, validate_text
@@ -207,8 +208,10 @@ def edit_row(tx: SessionTransaction, row: ChatMessage, editor: User, text: str, 
     more = {"accepted_from": suggested_by} if suggested_by else {}
     MessageRevision.objects.create(message=row, user=editor, kind=Kind.EDIT, before=record_of(row, Kind.EDIT, **more))
     # The provider's signature is for the old text. The revision keeps it.
-    columns = {"text": text, "provider_data": None}
+    columns = {"text": text, "provider_data": None, **mentions_after_edit(tx.session, row, text)}
+    before = mentioned_ids(row)
     tx.update("message_updated", row, {**columns, **edit_marks(tx, row, editor, suggested_by)})
+    tell_mentioned(tx, row, before=before)
 
 
 def edit_marks(tx: SessionTransaction, row: ChatMessage, editor: User, suggested_by: str = "") -> dict[str, Any]:

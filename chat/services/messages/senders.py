@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from django.db.models import Q
 
-from chat.models import Session, User
-from chat.names import distinct
+from chat.models import Membership, Session, Share, User
+from chat.names import distinct, look
 
 
 def sender_in(session: Session, user: User) -> str:
     """Return a user's name for messages and edits in a session, unique among the session's users."""
-    others = User.objects.filter(Q(pk=session.owner_id) | Q(shares__session=session)).exclude(pk=user.pk)
+    inside = Q(pk=session.owner_id) | Q(pk__in=Share.objects.filter(session=session).values("user"))
+    if session.workspace_role:
+        inside |= Q(pk__in=Membership.objects.filter(workspace=session.workspace_id).values("user"))
+    others = User.objects.filter(inside).exclude(pk=user.pk)
     return distinct(user.sender, user.username, (other.sender for other in others))
 
 
 def senders(people: Iterable[User]) -> dict[int, str]:
     """Return the same names for all users of a session, by user id."""
     people = list(people)
+    looks = Counter(look(user.sender) for user in people)
     return {
-        user.pk: distinct(user.sender, user.username, (other.sender for other in people if other != user))
+        user.pk: distinct(user.sender, user.username, [user.sender] if looks[look(user.sender)] > 1 else [])
         for user in people
     }

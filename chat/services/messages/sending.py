@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import Prefetch, prefetch_related_objects
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -24,15 +23,18 @@ from chat.models import (
     RunState,
     Session,
     User,
+    without_files,
 )
 from chat.queries.attachments import fetch_attachments
 from chat.queries.cast import addressed
 from chat.runs import lease
 from chat.services.idempotency import request_digest, require_same_request
 from chat.services.messages import attachments
+from chat.services.messages.mentioning import mentioned_ids, mentions_after_edit, mentions_in, tell_mentioned
 from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_characters, validate_message
 from chat.services.optimistic_lock import require_current
+from chat.services.runs import asking
 from chat.services.runs.turns import deliver, open_turn, resume_waiting
 from chat.services.sessions import replies, titles, user_state
 from chat.services.transaction import SessionTransaction, save_revision
@@ -53,13 +55,22 @@ class Sent:
 
 
 @limited("sends", by="author")
-@transaction.atomic
 def send_message(
+    *, session: Session, author: User, text: str, key: str | None = None, attachment_ids: Sequence[str] = ()
+) -> Sent:
+    """Add a user message as `add_message` does, and count it against the author's rate limit. Raises ServiceError."""
+    return add_message(session=session, author=author, text=text, key=key, attachment_ids=attachment_ids)
+
+
+@transaction.atomic
+def add_message(
     *, session: Session, author: User, text: str, key: str | None = None, attachment_ids: Sequence[str] = ()
 ) -> Sent:
     """Add a user message: in a new turn if the agent is idle (RUN-01), else to the queue (RUN-06).
 
+    While other agents work for the session's, the message is queued as while tools run (UI-12).
     If the agent waits for people, the message comes instead of their answers: the turn ends, and the next one begins.
+    So it does if a running call waits for them, as soon as that has ended.
     A message that is not for the agent starts nothing; while a turn runs or waits, it is queued until that has ended.
 
     The first message names a session without a title. The author's draft of the text is deleted. `attachment_ids` are
@@ -88,6 +99,7 @@ def send_message(
         idempotency_key=key,
         key_digest=digest,
         for_agent=for_agent,
+        mentions=mentions_in(tx.session, author, text),
     )
     if tx.run.state == RunState.IDLE:
         row.turn_id = open_turn(tx, author.pk, agents) if for_agent else ""
@@ -99,11 +111,13 @@ def send_message(
         row.status = MessageStatus.QUEUED
         _add(tx, row, attachment_ids)
         tx.record_event("message_updated", row)
-        if for_agent:
+        if for_agent and not tx.run.delegating:
             resume_waiting(tx)
+            asking.skip(tx)
+    tell_mentioned(tx, row)
     tx.save(*titles.set_first_title(tx, row))
     user_state.delete_sent_draft(session=session, user=author, sent=text)
-    if for_agent:
+    if for_agent and not tx.run.delegating:
         lease.request(session.pk)
     return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.turn_id, row.sequence)
 
@@ -124,8 +138,8 @@ def _add(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[str]
     tx.add_row(row)
     if attachment_ids:
         attachments.claim(message=row, attachment_ids=attachment_ids)
-    else:  # a message without files needs no query for them
-        prefetch_related_objects([row], Prefetch("attachments", Attachment.objects.none()))
+    else:
+        without_files(row)
 
 
 @transaction.atomic
@@ -139,7 +153,10 @@ def edit_queued(*, session: Session, author: User, message_id: str, text: str, s
     text = validate_message(text, may_be_empty=row.attachments.exists())
     require_current(row, seen, row.text)
     save_revision(row, author, MessageRevision.Kind.EDIT)
-    tx.update("message_updated", row, {"text": text, "edited_at": timezone.now()})
+    before = mentioned_ids(row)
+    values = {"text": text, "edited_at": timezone.now(), **mentions_after_edit(tx.session, row, text)}
+    tx.update("message_updated", row, values)
+    tell_mentioned(tx, row, before=before)
     tx.save()
     return row.revision
 
@@ -184,7 +201,8 @@ def send_now(*, session: Session, author: User, message_id: str | None = None) -
         fetch_attachments(rows)
         for row in rows:
             tx.update("message_updated", row, {"held": False})
-        resume_waiting(tx)
+        if not tx.run.delegating:
+            resume_waiting(tx)
     tx.save()
     lease.request(session.pk)
     return len(rows)

@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
-from chat.models import ApiToken, Invitation, LoginSession, Session, SignInLink, User
+from chat.models import ApiToken, Invitation, LoginSession, PushSubscription, Session, SignInLink, User
 from chat.names import look
 from chat.origin import current_origin, network_of
 from chat.security.session_store import hash_key
-from chat.services.people import sharing
+from chat.services.people import push, sharing
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
 from chat.services.people.workspaces import current_workspace
@@ -161,12 +161,13 @@ def sign_out_elsewhere(*, user: User, keep: str | None, author: User | None = No
     logins = LoginSession.objects.filter(user=user)
     if keep:
         logins = logins.exclude(session_key=hash_key(keep))
-    ended = list(logins.values_list("session_key", "expire_date"))
+    ended = list(logins.values_list("session_key", "expire_date", "push"))
     logins.delete()
-    for key_hash, _expires in ended:
+    push.forget(user=user, digests=[digest for _key_hash, _expires, digest in ended if digest])
+    for key_hash, _expires, _digest in ended:
         notify_login_ended(key_hash)
     now = timezone.now()
-    count = sum(expires > now for _key_hash, expires in ended)
+    count = sum(expires > now for _key_hash, expires, _digest in ended)
     if count:
         record(Kind.SIGNED_OUT_ELSEWHERE, actor=author or user, person=user, count=count)
     return count
@@ -181,6 +182,7 @@ def end_all_logins(*, with_tokens: bool) -> dict[str, int]:
     now = timezone.now()
     SignInLink.objects.filter(used_at=None).delete()
     logins, _kinds = LoginSession.objects.all().delete()
+    PushSubscription.objects.all().delete()
     tokens = 0
     if with_tokens:
         tokens = ApiToken.objects.filter(revoked_at=None).update(revoked_at=now)

@@ -29,6 +29,7 @@ from chat.services.people.security_log import Kind, record
 MOST_SERVERS = 20
 MOST_HEADERS = 20
 LONGEST_HEADER = 8_000
+LONGEST_CLIENT = 2_000
 MOST_TOOLS = 200
 SHORTEST_LIMIT, LONGEST_LIMIT = 1.0, 3600.0
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -43,6 +44,8 @@ class Settings:
     name: str
     url: str
     headers: Mapping[str, str] | None = None
+    # The client's id and secret at the authorization server, if it was registered by hand; None keeps the stored one.
+    oauth_client: tuple[str, str] | None = None
     tools: Sequence[str] | None = None
     time_limit: float = 60.0
     approval: str = McpServer.Approval.UNLESS_READ_ONLY
@@ -103,7 +106,10 @@ def apply(server: McpServer, given: Settings) -> None:
     """Set what a form says, checked. A new address forgets the secrets of the old one. Raises Invalid."""
     name, url = _name(server, given.name), _url(given.url)
     if server.pk and _host(url) != _host(server.url):
-        server.secret_headers = ""
+        server.secret_headers = server.oauth_client = ""
+        forget_sign_in(server)
+    if given.oauth_client is not None:
+        server.oauth_client = _oauth_client(*given.oauth_client)
     if given.headers is not None:
         server.secret_headers = encrypt(json.dumps(_headers(given.headers))) if given.headers else ""
     if given.approval not in McpServer.Approval.values:
@@ -120,6 +126,12 @@ def apply(server: McpServer, given: Settings) -> None:
         given.is_enabled,
     )
     server.revision += 1
+
+
+def forget_sign_in(server: McpServer) -> None:
+    """Forget the tokens of a server."""
+    server.sign_in = server.sign_in_status = ""
+    server.signed_in_by = None
 
 
 def log(kind: Kind, author: User, server: McpServer) -> None:
@@ -191,6 +203,15 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
         if not value.isprintable() or not value.isascii() or len(value) > LONGEST_HEADER:
             raise Invalid(_("The value of “%(name)s” has characters that a header can’t have.") % {"name": name})
     return dict(headers)
+
+
+def _oauth_client(client_id: str, secret: str) -> str:
+    client_id, secret = client_id.strip(), secret.strip()
+    if not all(each.isprintable() and each.isascii() and len(each) <= LONGEST_CLIENT for each in (client_id, secret)):
+        raise Invalid(_("The OAuth client ID or secret contains invalid characters."))
+    if secret and not client_id:
+        raise Invalid(_("Enter the OAuth client ID, too."))
+    return encrypt(json.dumps({"id": client_id, "secret": secret})) if client_id else ""
 
 
 def _host(url: str) -> str:

@@ -45,14 +45,14 @@ def keep_ours(*, author: User, workspace_id: int, text: str, session: Session | 
 
 
 @transaction.atomic
-def change_mine(*, user: User, note_id: int, act: str, text: str = "") -> None:
+def change_mine(*, user: User, note_id: int, act: str, text: str = "") -> MemoryNote:
     """Edit, remove or restore a note of a user's own, as `act` says."""
     note = MemoryNote.objects.select_for_update().filter(pk=note_id, user=user).first()
-    _apply(note, act, text, user=user)
+    return _apply(note, act, text, user=user)
 
 
 @transaction.atomic
-def change_ours(*, author: User, workspace_id: int, note_id: int, act: str, text: str = "") -> None:
+def change_ours(*, author: User, workspace_id: int, note_id: int, act: str, text: str = "") -> MemoryNote:
     """Accept, edit, remove or restore a note of a workspace. Members may withdraw proposals of their own.
 
     Raises Forbidden for others.
@@ -63,10 +63,10 @@ def change_ours(*, author: User, workspace_id: int, note_id: int, act: str, text
     may_withdraw = is_in and is_own_proposal and act == "remove"
     if not may(author, Permission.MANAGE_NOTES, workspace_id) and not may_withdraw:
         raise Forbidden(_("Only owners and admins of the workspace can do that."))
-    _apply(note, act, text, workspace=workspace_id)
+    return _apply(note, act, text, workspace=workspace_id)
 
 
-def _apply(note: MemoryNote | None, act: str, text: str, **whose: Any) -> None:
+def _apply(note: MemoryNote | None, act: str, text: str, **whose: Any) -> MemoryNote:
     if note is None:
         raise ServiceError("no_such_note", _("This note no longer exists."))
     match act:
@@ -86,6 +86,7 @@ def _apply(note: MemoryNote | None, act: str, text: str, **whose: Any) -> None:
     if act == "remove":
         removed = MemoryNote.objects.filter(removed_at__isnull=False, **whose).order_by("-removed_at")
         MemoryNote.objects.filter(pk__in=list(removed.values_list("pk", flat=True)[MOST_REMOVED:])).delete()
+    return note
 
 
 def _checked(text: str) -> str:

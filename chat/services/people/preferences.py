@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import PurePath
 
 from django.conf import settings
@@ -75,7 +76,8 @@ def remove_picture(*, user: User) -> None:
 
 def _forget(user: User, name: str) -> None:
     if name:
-        user.picture.storage.delete(f"pictures/{name}")
+        with suppress(OSError):  # it only takes space
+            user.picture.storage.delete(f"pictures/{name}")
 
 
 def picture_too_large() -> Invalid:

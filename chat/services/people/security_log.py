@@ -57,9 +57,13 @@ class Kind(StrEnum):
     ADMIN_SEARCH = "admin_search"
     TOOL_CALLED = "tool_called"
     TOOL_DECIDED = "tool_decided"
+    TOOL_RULE_CHANGED = "tool_rule_changed"
+    AGENT_CHANGED = "agent_changed"
     MCP_SERVER_ADDED = "mcp_server_added"
     MCP_SERVER_CHANGED = "mcp_server_changed"
     MCP_SERVER_REMOVED = "mcp_server_removed"
+    MCP_SERVER_CONNECTED = "mcp_server_connected"
+    MCP_SERVER_DISCONNECTED = "mcp_server_disconnected"
 
 
 def record(

@@ -14,16 +14,18 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.access import Permission, memberships_of, sessions_of, workspace_for, workspace_where
+from chat.access import Permission, is_member, memberships_of, people_of, sessions_of, workspace_for, workspace_where
 from chat.bus.events import AccessChanged
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
-from chat.models import Invitation, Membership, Session, SessionRole, Share, User
+from chat.models import Invitation, Membership, Session, SessionRole, Share, User, UserSessionState
 from chat.services.people import guests
+from chat.services.people.following import follow, require_own_people
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
 from chat.services.sessions import replies
-from chat.services.transaction import SessionTransaction, publish_on_commit
+from chat.services.sessions.fields import change
+from chat.services.transaction import SessionTransaction, notify_session_lists, publish_on_commit
 
 INVITATION_LIFE = timedelta(days=7)
 GIVEN_ROLES = (SessionRole.VIEWER, SessionRole.EDITOR)
@@ -53,6 +55,21 @@ def members(session: Session) -> list[Member]:
     return [Member(session.owner, SessionRole.OWNER), *others]
 
 
+def may_open_to_workspace(session: Session, user: User) -> bool:
+    """Return whether the owner of a session can open it to the workspace: they are a member, and it is not followed."""
+    return not session.caller_session_id and memberships_of(user).filter(workspace=session.workspace_id).exists()
+
+
+def mentionable(session: Session) -> list[Member]:
+    """Return all users who may see a session, its owner first: those of `members`, and those to whom it is open."""
+    explicit = members(session)
+    if not session.workspace_role:
+        return explicit
+    others = people_of(session).exclude(pk__in=[member.user.pk for member in explicit])
+    role = SessionRole(session.workspace_role)
+    return [*explicit, *(Member(user, role) for user in others.order_by("display_name", "username"))]
+
+
 def candidates(session: Session) -> QuerySet[User]:
     """Return the users of the workspace without access to the session; none if its owner has left the workspace."""
     inside = Share.objects.filter(session=session).values("user")
@@ -65,6 +82,7 @@ def candidates(session: Session) -> QuerySet[User]:
 def share(*, session: Session, author: User, user: User, role: str) -> None:
     """Share a session with a member or guest of its workspace, or change their role. Raises ServiceError."""
     given = _given(role)
+    require_own_people(session)
     tx = SessionTransaction.lock(session.pk)
     if user.pk == session.owner_id:
         raise ServiceError("is_owner", _("The session owner already has full access."))
@@ -72,6 +90,7 @@ def share(*, session: Session, author: User, user: User, role: str) -> None:
     if not Membership.objects.filter(workspace=session.workspace_id, user=user).exists():
         raise ServiceError("not_a_member", _("Only workspace members can be added. Send an invitation link instead."))
     Share.objects.update_or_create(session=session, user=user, defaults={"role": given})
+    follow(session.pk)
     record(Kind.SHARED, actor=author, person=user, target=session, role=given)
     replies.follow_people(tx)
     publish_on_commit(session.pk, [AccessChanged()])
@@ -82,14 +101,38 @@ def unshare(*, session: Session, author: User, user: User) -> None:
     """Remove a user's share of a session, and close their open pages of it (LIVE-06).
 
     The session's invitation links end, too, because the user may know one. Guests leave the workspace with their last
-    share.
+    share. Raises ServiceError.
     """
+    require_own_people(session)
     tx = SessionTransaction.lock(session.pk)
     taken, _kinds = Share.objects.filter(session=session, user=user).delete()
+    follow(session.pk)
     if taken:
         record(Kind.UNSHARED, actor=author, person=user, target=session)
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     revoke_invitations(session=session, author=author)
+    replies.follow_people(tx)
+    publish_on_commit(session.pk, [AccessChanged()])
+
+
+@transaction.atomic
+def open_to_workspace(*, session: Session, author: User, role: str) -> None:
+    """Give all members of the session's workspace a role in it, besides those who have one; "" takes it away.
+
+    Guests of the workspace get none. Raises ServiceError.
+    """
+    given = _given(role) if role else ""
+    require_own_people(session)
+    if given:  # an owner who has left the workspace can still close the session to it
+        workspace_for(author, session.workspace_id)
+    tx = SessionTransaction.lock(session.pk)
+    if tx.session.workspace_role == given:
+        return
+    states = UserSessionState.objects.filter(session=session.pk)
+    notify_session_lists(users=list(states.values_list("user", flat=True)))
+    change(tx, author, workspace_role=str(given))
+    follow(session.pk)
+    record(Kind.SHARED if given else Kind.UNSHARED, actor=author, target=session, to="workspace", role=str(given))
     replies.follow_people(tx)
     publish_on_commit(session.pk, [AccessChanged()])
 
@@ -102,6 +145,7 @@ def invite(*, session: Session, author: User, role: str, uses: int = 1) -> str:
     Raises NoSuchWorkspace, and ServiceError for a number below 1 or above 100.
     """
     workspace_where(author, Permission.INVITE, session.workspace_id)
+    require_own_people(session)
     if not 1 <= uses <= MAX_USES:
         raise Invalid(_("A link can be for 1 to %(count)d people.") % {"count": MAX_USES})
     token = secrets.token_urlsafe(24)
@@ -136,8 +180,7 @@ def invitations(session: Session) -> list[Invitation]:
 
 def valid_invitations() -> QuerySet[Invitation]:
     """Return the valid links: neither expired nor used up, by creators who are still members."""
-    hosts = Membership.objects.filter(user=OuterRef("created_by"), workspace=OuterRef("session__workspace"))
-    is_hosted = Exists(hosts.exclude(role=Membership.Role.GUEST))
+    is_hosted = is_member("created_by", "session__workspace")
     valid = Invitation.objects.filter(UNUSED, is_hosted, expires_at__gt=timezone.now(), created_by__is_active=True)
     return valid.exclude(session__status=Session.Status.DELETED)
 
@@ -182,6 +225,7 @@ def accept(*, token: str, user: User) -> Session:
         raise _no_such_invitation()
     guests.admit(workspace_id=session.workspace_id, user=user)
     Share.objects.update_or_create(session=session, user=user, defaults={"role": invitation.role})
+    follow(session.pk)
     record(
         Kind.INVITATION_USED, actor=user, person=user, target=session, invitation=invitation.pk, role=invitation.role
     )

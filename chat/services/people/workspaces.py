@@ -16,15 +16,17 @@ from chat.queries.session_list import unread_sessions
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A workspace in its member's list. `unread`: it is not the shown one, and has unread messages.
-
-    `is_managed`: the member may manage what its agents may do.
-    """
+    """A workspace in its member's list, with their role. `unread`: it is not the shown one, and has unread messages."""
 
     id: int
     name: str
     unread: bool
-    is_managed: bool
+    role: str
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether the member may manage what the workspace's agents may do."""
+        return self.role in roles_with(Permission.MANAGE_RULES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,7 @@ def places_of(user: User, wanted: int | None = None) -> Places:
     elsewhere = When(~Q(workspace=shown) & Exists(others) & _has_news(user), then=Value(True))
     rows = memberships_of(user).order_by("pk")
     rows = rows.annotate(unread=Case(elsewhere, default=Value(False), output_field=BooleanField()))
-    rows = rows.annotate(is_managed=Q(role__in=roles_with(Permission.MANAGE_RULES)))
-    mine = [Place(*row) for row in rows.values_list("workspace_id", "workspace__name", "unread", "is_managed")]
+    mine = [Place(*row) for row in rows.values_list("workspace_id", "workspace__name", "unread", "role")]
     return _placed(mine, (wanted, user.workspace_id))
 
 

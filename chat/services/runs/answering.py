@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,13 +19,12 @@ from agents.i18n import TranslatableText
 from agents.messages import Json, ToolCall
 from agents.questions import InvalidAnswer, Question, read_question
 from agents.safe_text import clean
-from agents.toolbox import TOOLBOX
-from chat.access import Permission, may
+from chat.access import Permission, may, may_approve
+from chat.agents_setup import registry
 from chat.errors import Forbidden, Invalid, NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import (
     APPROVED,
     SENDING,
-    ApprovalRule,
     ChatMessage,
     MessageRevision,
     MessageStatus,
@@ -37,13 +37,17 @@ from chat.models import (
 )
 from chat.queries import cast, presets
 from chat.queries.cast import AGENTS
+from chat.queries.workspace_rules import added as with_rules_of_workspace
 from chat.runs import lease
+from chat.runs.approvals import Standing, standing_of, with_decision
+from chat.runs.elicitations import records_of
 from chat.runs.sanitize import sanitize_json
 from chat.services.batches import Deadline
 from chat.services.messages.editing import edit_marks
 from chat.services.messages.senders import sender_in
-from chat.services.people import memory, security_log
-from chat.services.runs.turns import resume_waiting
+from chat.services.people import memory, security_log, workspace_rules
+from chat.services.runs import asking
+from chat.services.runs.turns import resume_waiting, wait_for_the_rest
 from chat.services.sessions.fields import change_config
 from chat.services.transaction import SessionTransaction, save_revision
 
@@ -56,18 +60,21 @@ EXPIRED = "[Not answered: no one answered for {days} days]"
 def answer(*, session: Session, author: User, message_id: str, value: object) -> int:
     """Answer a tool call that waits for people. The first answer counts. Return the message's revision.
 
-    A question's answer becomes the result of its call. An approved call runs, with the arguments that the author gave
-    it, if any; a refused one gets the author's comment as its result. The turn goes on.
+    A question's answer becomes the result of its call, and the answer to what a running call asks goes to that. An
+    approved call runs, with the arguments that the author gave it, if any; a refused one gets the author's comment as
+    its result. The turn goes on.
     Raises ServiceError "already_answered", with who answered, if the call does not wait any more; Invalid if the answer
     does not fit the question; Forbidden if only owners and admins of the workspace may approve all calls of a tool.
     """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
     row = tx.messages().filter(pk=message_id).first()
-    if row is None or not row.question:
+    if row is None or not (row.question or row.asked):
         raise NoSuchMessage
-    if row.status != MessageStatus.WAITING:
+    if row.status != MessageStatus.WAITING or row.subsession is not None:
         raise _answered(row)
+    if row.is_asking:
+        return _answer_running(tx, row, author, value)
     checked = _checked(_question_of(row), value)
     answered: Json = {
         "answer": sanitize_json(checked),
@@ -77,16 +84,34 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
     }
     if row.question == QuestionKind.MEMORY:
         checked = _remembered(tx.session, author, checked)
-    if row.question == QuestionKind.APPROVAL:
+    if row.question == QuestionKind.APPROVAL and (standing := _standing(tx.session, row, checked)):
+        _decide_with_others(tx, row, author, checked, answered, standing)
+    elif row.question == QuestionKind.APPROVAL:
         _decide(tx, row, author, checked, answered)
     else:
         _finish(tx, row, clean(json.dumps(checked, ensure_ascii=False)), answered)
     waits_on = tx.messages().filter(status=MessageStatus.WAITING).exists()
     if row.status == MessageStatus.PENDING or not waits_on:
         resume_waiting(tx)
+    else:
+        wait_for_the_rest(tx)
     tx.save()
     if row.status == MessageStatus.PENDING or not waits_on:
         lease.request(session.pk)
+    return row.revision
+
+
+def _answer_running(tx: SessionTransaction, row: ChatMessage, author: User, value: object) -> int:
+    """Answer what a running call asks. `number` in the answer, if any, says which of its questions was seen, from 1."""
+    question = asking.open_question(row)
+    if question is None:
+        raise _unreadable()
+    if isinstance(value, dict) and "number" in value:
+        number, value = value["number"], {name: each for name, each in value.items() if name != "number"}
+        if number != len(records_of(row.asked)):
+            raise _answered(row)
+    asking.answered(tx, row, author, _checked(question, value))
+    tx.save()
     return row.revision
 
 
@@ -107,7 +132,7 @@ def expire(deadline: Deadline) -> int:
 
 def expired() -> QuerySet[SessionRun]:
     """Return the runs that have waited for people for too long."""
-    waiting = SessionRun.objects.filter(state=RunState.WAITING)
+    waiting = SessionRun.objects.filter(state=RunState.WAITING, delegating=False)
     if not settings.ANSWER_DAYS:
         return waiting.none()
     return waiting.filter(waiting_since__lte=timezone.now() - timedelta(days=settings.ANSWER_DAYS))
@@ -116,7 +141,7 @@ def expired() -> QuerySet[SessionRun]:
 def _expire(tx: SessionTransaction) -> None:
     result = EXPIRED.format(days=settings.ANSWER_DAYS)
     fields = {"status": MessageStatus.INTERRUPTED, "result": result, "is_error": True, "ended_at": timezone.now()}
-    for row in tx.messages().filter(status=MessageStatus.WAITING).order_by("sequence"):
+    for row in tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=True).order_by("sequence"):
         tx.update("tool_exec_end", row, fields)
     resume_waiting(tx)
     tx.save()
@@ -127,8 +152,12 @@ def _question_of(row: ChatMessage) -> Question:
     """Read a call's question. Its arguments may have been edited by hand so that they are none any more."""
     question = read_question(row.question, {} if row.question == QuestionKind.APPROVAL else row.arguments)
     if question is None:
-        raise ServiceError("unreadable_question", _("This question can’t be read. Send a message instead."))
+        raise _unreadable()
     return question
+
+
+def _unreadable() -> ServiceError:
+    return ServiceError("unreadable_question", _("This question can’t be read. Send a message instead."))
 
 
 def _checked(question: Question, value: object) -> Any:
@@ -155,11 +184,13 @@ def _remembered(session: Session, author: User, answer: Json) -> Json:
 
 
 def _answered(row: ChatMessage) -> ServiceError:
-    if row.answered_by_name:
-        message = _("%(name)s has already answered.") % {"name": row.answered_by_name}
+    given = [str(each["answered_by"]) for each in records_of(row.asked) if each.get("answered_by")]
+    name = next(reversed(given), row.answered_by_name)
+    if name:
+        message = _("%(name)s has already answered.") % {"name": name}
     else:
         message = _("The agent no longer waits for this answer.")
-    return ServiceError("already_answered", message, by=row.answered_by_name)
+    return ServiceError("already_answered", message, by=name)
 
 
 def _finish(tx: SessionTransaction, row: ChatMessage, result: str, answered: Json, *, is_error: bool = False) -> None:
@@ -176,12 +207,26 @@ def _finish(tx: SessionTransaction, row: ChatMessage, result: str, answered: Jso
     tx.update("tool_exec_end", row, fields)
 
 
+def _standing(session: Session, row: ChatMessage, decision: Json) -> Standing | None:
+    """Return whose approvals a call needs and has; None if anyone who may answer can decide alone.
+
+    Other arguments can match rules that those of the model did not match. What the call needs never gets less.
+    """
+    standing = standing_of(row.approval)
+    arguments = decision.get("arguments")
+    if not decision["approved"] or arguments is None or arguments == row.arguments:
+        return standing
+    agent = cast.known(session, [row.agent_id])
+    rules = with_rules_of_workspace(presets.own(session, agent).rules, session, agent)
+    needs = rules.requirement(ToolCall(row.tool_call_id, row.tool_name, sanitize_json(arguments)))
+    if standing is not None:
+        return replace(standing, needs=standing.needs.with_also(needs))
+    return None if needs.is_plain else Standing(needs, ())
+
+
 def _decide(tx: SessionTransaction, row: ChatMessage, author: User, decision: Json, answered: Json) -> None:
     """Let a call run, or refuse it."""
-    details = {"tool": row.tool_name, "approved": int(decision["approved"]), "scope": decision["scope"]}
-    security_log.record(
-        security_log.Kind.TOOL_DECIDED, actor=author, person=tx.session.owner_id, target=tx.session, **details
-    )
+    _record(tx, row, author, decision)
     if not decision["approved"]:
         words = [REFUSED.format(name=answered["answered_by_name"]), decision["comment"]]
         _finish(tx, row, clean(" ".join(filter(None, words))), {**answered, "origin": ""}, is_error=True)
@@ -191,11 +236,57 @@ def _decide(tx: SessionTransaction, row: ChatMessage, author: User, decision: Js
     tx.update("message_updated", row, {**answered, **edited, "origin": "", "status": MessageStatus.PENDING})
 
 
+def _decide_with_others(
+    tx: SessionTransaction, row: ChatMessage, author: User, decision: Json, answered: Json, standing: Standing
+) -> None:
+    """Refuse a call that needs several approvals, or those of a role; or add an approval, and let it run with the last.
+
+    Raises Forbidden for people without the role, Invalid for approvals in advance, ServiceError "already_approved".
+    """
+    edited: Json = {}
+    if decision["approved"]:
+        if not may_approve(author, tx.session, standing.needs.approvers):
+            raise Forbidden(_NOT_AN_APPROVER[standing.needs.approvers]())
+        if decision["scope"] != "once":
+            raise Invalid(_("This tool needs an approval each time."))
+        edited = _edited(tx, row, author, decision.pop("arguments", None))
+        if standing.has_approved(author.pk) and not edited:
+            raise ServiceError("already_approved", _("You have already approved this. Others have to agree, too."))
+    approval = with_decision(
+        standing,
+        user_id=author.pk,
+        name=answered["answered_by_name"],
+        at=answered["answered_at"],
+        approved=decision["approved"],
+        edited=bool(edited),
+    )
+    after = standing_of(approval)
+    fields = {"approval": approval, **edited}
+    if after is None or not decision["approved"] or not after.missing:
+        _decide(tx, row, author, decision, {**answered, **fields})
+        return
+    _record(tx, row, author, decision)
+    tx.update("message_updated", row, fields)
+
+
+_NOT_AN_APPROVER: dict[str, Callable[[], str]] = {
+    "admin": lambda: _("Only owners and admins of the workspace can approve this."),
+    "owner": lambda: _("Only owners of the workspace can approve this."),
+}
+
+
+def _record(tx: SessionTransaction, row: ChatMessage, author: User, decision: Json) -> None:
+    details = {"tool": row.tool_name, "approved": int(decision["approved"]), "scope": decision["scope"]}
+    security_log.record(
+        security_log.Kind.TOOL_DECIDED, actor=author, person=tx.session.owner_id, target=tx.session, **details
+    )
+
+
 def _edited(tx: SessionTransaction, row: ChatMessage, author: User, arguments: Json | None) -> Json:
     """Return the columns of a call with other arguments, and save a revision of it."""
     if arguments is None or arguments == row.arguments:
         return {}
-    tool = TOOLBOX.get(row.tool_name)
+    tool = registry().tool(row.tool_name)
     problem = tool.problem(ToolCall(row.tool_call_id, row.tool_name, arguments)) if tool else None
     if problem is not None:
         raise Invalid(problem.content)
@@ -221,12 +312,8 @@ def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, s
     if scope == "agent":
         if not may(author, Permission.MANAGE_RULES, session.workspace_id):
             raise Forbidden(_("Only owners and admins of the workspace can always allow a tool."))
-        ApprovalRule.objects.get_or_create(
-            workspace_id=session.workspace_id,
-            agent=cast.known(session, [row.agent_id]),
-            rule=row.tool_name,
-            defaults={"user": author},
-        )
+        agent = cast.known(session, [row.agent_id])
+        workspace_rules.allow_always(session=session, author=author, agent=agent, tool=row.tool_name)
 
 
 def _with_rules(config: Json, added: Sequence[str]) -> Json:

@@ -19,6 +19,7 @@ from chat.models import ChatMessage, MessageRevision, MessageRole, MessageType, 
 from chat.projections.compaction import plan
 from chat.queries import presets
 from chat.queries.context_rows import context_rows
+from chat.row_statements import update_row
 from chat.runs import lease
 from chat.runs.changes import InsertSummary
 from chat.services.messages.ordering import restore_rows
@@ -53,7 +54,7 @@ def begin(tx: SessionTransaction, started_by: int | None) -> None:
     run.turn_id, run.turn_started_at = ids.turn_id(), timezone.now()
     run.state, run.compacting = RunState.RUNNING, True
     run.stopped_by, run.started_by_id = None, started_by
-    run.save(update_fields=["turn_id", "turn_started_at", "state", "compacting", "stopped_by", "started_by"])
+    update_row(run, ["turn_id", "turn_started_at", "state", "compacting", "stopped_by", "started_by"])
     tx.events.append(StatusChanged("thinking", activity="compacting"))
 
 
@@ -71,7 +72,7 @@ def insert(tx: SessionTransaction, change: InsertSummary) -> None:
     """
     session = tx.session
     session.total_tokens += change.tokens
-    quotas.record_tokens(user_id=tx.run.started_by_id or session.owner_id, tokens=change.tokens)
+    tx.used.append((tx.run.started_by_id or session.owner_id, change.tokens))
     after = tx.messages().filter(pk=change.after).first()
     if after is None or after.sequence is None or _last_change(tx, change, after.sequence) > change.read_revision:
         tx.events.append(CompactionEnded("changed"))

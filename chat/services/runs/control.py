@@ -20,6 +20,7 @@ from chat.runs import lease
 from chat.runs.notes import continue_note
 from chat.services.messages.editing import CONTENT_TYPES, same_response
 from chat.services.messages.senders import sender_in
+from chat.services.runs import delegation
 from chat.services.runs.attempts import Withdrawal, measure, withdraw
 from chat.services.runs.turns import address_again, hold_queued, resume_turn
 from chat.services.transaction import SessionTransaction
@@ -37,6 +38,8 @@ def cancel(*, session: Session, author: User) -> bool:
     # Without messages to hold, a stop does not wait for the session's lock, which a batch of the writer may have.
     tx = SessionTransaction.lock(session.pk) if ChatMessage.objects.to_answer(session.pk).exists() else None
     is_stopping = lease.ask_to_stop(session.pk, author.pk)
+    if is_stopping:
+        delegation.stop(session.pk, author.pk)
     if tx is not None and is_stopping:
         hold_queued(tx)
         tx.save()
@@ -208,8 +211,10 @@ def _copy_for_rerun(row: ChatMessage) -> ChatMessage:
     if row.type == MessageType.TOOL_GROUP and row.include_in_context:
         rerun_row.status, rerun_row.result, rerun_row.is_error = MessageStatus.PENDING, "", False
         rerun_row.ended_at = rerun_row.duration_ms = None
+        rerun_row.subsession = None
         rerun_row.question, rerun_row.answered_by_name, rerun_row.origin, rerun_row.sources = "", "", "", None
-        rerun_row.answer = rerun_row.answered_by = rerun_row.answered_at = None
+        rerun_row.files = rerun_row.asked = None
+        rerun_row.answer = rerun_row.answered_by = rerun_row.answered_at = rerun_row.approval = None
     return rerun_row
 
 

@@ -6,33 +6,43 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from operator import attrgetter
-from typing import NamedTuple, assert_never
+from functools import lru_cache
+from typing import assert_never
 from urllib.parse import urlsplit
 
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
-from chat.bus.events import ChatEvent, CompactionEnded, RunCancelled, StatusChanged, TextAppended, UsageChanged
+from chat.bus.events import (
+    ChatEvent,
+    CompactionEnded,
+    FilesChanged,
+    RunCancelled,
+    StatusChanged,
+    TextAppended,
+    UsageChanged,
+)
 from chat.limits import quotas
 from chat.models import (
     ChatMessage,
     EndReason,
-    MessageDelta,
     MessageStatus,
     MessageType,
     ModelRequest,
     RunState,
     Session,
-    SessionRun,
 )
 from chat.origin import Face
 from chat.queries import presets
 from chat.queries.cast import agents_from, others
+from chat.row_statements import insert_rows, update_row
 from chat.runs.changes import (
     AppendText,
+    AskPeople,
     Change,
     CloseTurn,
+    Delegate,
     InsertMessage,
     InsertSummary,
     PauseTurn,
@@ -40,14 +50,17 @@ from chat.runs.changes import (
     RecordUsage,
     ReportCancelled,
     ReportCompaction,
+    ReportFiles,
     ReportStatus,
     UpdateMessage,
+    WithdrawQuestion,
 )
 from chat.runs.lease import Claim
 from chat.services.messages.senders import sender_in
 from chat.services.people import security_log
 from chat.services.people.security_log import Kind
-from chat.services.runs import compaction
+from chat.services.runs import asking, compaction, delegation
+from chat.services.runs.locking import Locked, lock
 from chat.services.runs.turns import deliver_queued
 from chat.services.transaction import SessionTransaction, publish_on_commit
 
@@ -61,9 +74,13 @@ RUN_COLUMNS = (
     "waiting_since",
     "stopped_by",
     "compacting",
+    "delegating",
     "done",
     "owner",
 )
+_TAKE_DELTAS = 'DELETE FROM chat_messagedelta WHERE message_id = %s RETURNING "offset", text'
+# Texts in one statement: SQLite may have been built for 999 values.
+MOST_DELTAS = 300
 # The longest name that DNS allows.
 LONGEST_HOST = 253
 
@@ -88,11 +105,15 @@ IN_ROWS = (Outcome.WRITTEN, Outcome.REPEATED)
 
 @dataclass(slots=True)
 class Recorded:
-    """The result of a job: its events and, after a CloseTurn, the next turn's id ("" if the session is released)."""
+    """The result of a job: its events and, after a CloseTurn, the next turn's id ("" if the session is released).
+
+    `caller`: the turn was the last one of a session in which an agent works for that session.
+    """
 
     outcome: Outcome = Outcome.WRITTEN
     events: list[ChatEvent] = field(default_factory=list)
     next_turn: str = ""
+    caller: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -132,43 +153,13 @@ class Batch:
     texts: list[Outcome]
 
 
-class _Run(NamedTuple):
-    """The columns of a locked run by which a claim is checked."""
-
-    pk: str
-    epoch: int
-    owner_id: str | None
-    claimant: str
-    written: int
-
-    def admits(self, claim: Claim) -> bool:
-        return (self.epoch, self.owner_id) == (claim.epoch, claim.worker_id)
-
-    def has(self, job: Job) -> bool:
-        """Return whether a job is written; its claim may have been released since."""
-        claim = job.claim
-        return (self.epoch, self.claimant) == (claim.epoch, claim.worker_id) and self.written >= job.number
-
-
-_columns_of = attrgetter(*_Run._fields)
-
-
-@dataclass(frozen=True, slots=True)
-class _Locked:
-    """The locked rows of a batch. `sessions` has those with jobs; `busy` are ids of rows with another lock."""
-
-    sessions: dict[str, SessionTransaction]
-    runs: dict[str, _Run]
-    busy: set[str]
-
-
 @transaction.atomic
 def record(jobs: Sequence[Job], texts: Sequence[PendingText], *, wait: bool = True) -> Batch:
     """Write jobs and texts as far as their claims hold, in one transaction, and publish their events on commit.
 
     With `wait` off, sessions whose rows are locked are skipped as busy (PostgreSQL).
     """
-    locked = _lock({job.claim.session_id for job in jobs}, {text.claim.session_id for text in texts}, wait=wait)
+    locked = lock({job.claim.session_id for job in jobs}, {text.claim.session_id for text in texts}, wait=wait)
     decided = list(zip(jobs, _job_outcomes(jobs, locked), strict=True))
     # A repeated job may have released its session. The texts of its claim are not lost then.
     repeated = {job.claim for job, outcome in decided if outcome is Outcome.REPEATED}
@@ -182,21 +173,21 @@ def record(jobs: Sequence[Job], texts: Sequence[PendingText], *, wait: bool = Tr
     ]
     admitted = [text for text, outcome in zip(texts, outcomes, strict=True) if outcome is Outcome.WRITTEN]
     last_texts = _write_texts(admitted, {change.id for change in updates if change.compact})
-    rows = ChatMessage.objects.in_bulk({change.id for change in updates}) if updates else {}
-    results = [_write_job(locked, job, outcome, rows, last_texts) for job, outcome in decided]
+    results = [_write_job(locked, job, outcome, last_texts) for job, outcome in decided]
     written = {job.claim.session_id: job.number for job, outcome in decided if outcome is Outcome.WRITTEN}
     for session_id, number in written.items():
         tx = locked.sessions[session_id]
         tx.run.written = number
-        tx.session.save(update_fields=SESSION_COLUMNS)
-        tx.run.save(update_fields=RUN_COLUMNS)
+        update_row(tx.session, SESSION_COLUMNS)
+        update_row(tx.run, RUN_COLUMNS)
+    quotas.record_tokens(used for tx in locked.sessions.values() for used in tx.used)
     for job, recorded in zip(jobs, results, strict=True):
         if recorded.events:
             publish_on_commit(job.claim.session_id, recorded.events)
     return Batch(results, outcomes)
 
 
-def _job_outcomes(jobs: Iterable[Job], locked: _Locked) -> Iterator[Outcome]:
+def _job_outcomes(jobs: Iterable[Job], locked: Locked) -> Iterator[Outcome]:
     """Decide which jobs are written."""
     written = {session_id: run.written for session_id, run in locked.runs.items()}
     for job in jobs:
@@ -204,7 +195,7 @@ def _job_outcomes(jobs: Iterable[Job], locked: _Locked) -> Iterator[Outcome]:
         run = locked.runs.get(session_id)
         if session_id in locked.busy:
             yield Outcome.BUSY
-        elif run is not None and run.has(job):
+        elif run is not None and run.has(job.claim, job.number):
             yield Outcome.REPEATED
         elif run is None or not run.admits(job.claim):
             yield Outcome.FENCED
@@ -215,20 +206,14 @@ def _job_outcomes(jobs: Iterable[Job], locked: _Locked) -> Iterator[Outcome]:
             yield Outcome.WRITTEN
 
 
-def _text_outcome(text: PendingText, locked: _Locked, repeated: Collection[Claim]) -> Outcome:
+def _text_outcome(text: PendingText, locked: Locked, repeated: Collection[Claim]) -> Outcome:
     run = locked.runs.get(text.claim.session_id)
     if text.claim.session_id in locked.busy:
         return Outcome.BUSY
     return Outcome.WRITTEN if text.claim in repeated or (run and run.admits(text.claim)) else Outcome.FENCED
 
 
-def _write_job(
-    locked: _Locked,
-    job: Job,
-    outcome: Outcome,
-    rows: dict[str, ChatMessage],
-    last_texts: Mapping[str, Sequence[PendingText]],
-) -> Recorded:
+def _write_job(locked: Locked, job: Job, outcome: Outcome, last_texts: Mapping[str, Sequence[PendingText]]) -> Recorded:
     if outcome not in IN_ROWS:
         return Recorded(outcome)
     tx = locked.sessions[job.claim.session_id]
@@ -237,30 +222,12 @@ def _write_job(
         # A turn that ends only for queued messages continues if they were withdrawn since.
         ends_for_queued = CloseTurn(for_queued=True) in job.changes
         if not ends_for_queued or ChatMessage.objects.to_answer(tx.session.pk).exists():
-            job.recorded.next_turn = _apply(tx, job, rows, last_texts)
+            job.recorded.next_turn = _apply(tx, job, last_texts)
+            if tx.run.state == RunState.IDLE and tx.session.caller_message_id:
+                job.recorded.caller = tx.session.caller_session_id or ""
             job.recorded.events = [*job.before, *tx.events]
             tx.events.clear()
     return job.recorded or Recorded(outcome, next_turn=tx.run.turn_id)
-
-
-def _lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> _Locked:
-    """Lock the rows of a batch: sessions before runs, each in the order of their ids.
-
-    Most batches have only texts, which need the runs only.
-    """
-    rows = Session.objects.select_for_update(skip_locked=not wait).filter(pk__in=with_rows).order_by("pk")
-    found = {session.pk: session for session in rows} if with_rows else {}
-    names = found.keys() | (with_text - with_rows)
-    locking = SessionRun.objects.select_for_update(skip_locked=not wait).filter(pk__in=names).order_by("pk")
-    # A batch of texts needs only some columns. One query for both kinds keeps the order of the locks.
-    tx = {run.pk: run for run in locking} if with_rows else {}
-    columns = map(_columns_of, tx.values()) if with_rows else locking.values_list(*_Run._fields)
-    runs = {run.pk: run for run in map(_Run._make, columns)}
-    missing = (with_rows | with_text) - runs.keys()
-    # With `wait`, missing rows are deleted ones.
-    busy = set() if wait else set(SessionRun.objects.filter(pk__in=missing).values_list("pk", flat=True))
-    sessions = {name: SessionTransaction(found[name], tx[name]) for name in found.keys() & tx.keys()}
-    return _Locked(sessions, runs, busy)
 
 
 def _write_texts(texts: Sequence[PendingText], compacted: set[str]) -> dict[str, list[PendingText]]:
@@ -271,45 +238,59 @@ def _write_texts(texts: Sequence[PendingText], compacted: set[str]) -> dict[str,
         if text.message_id in compacted:
             last_texts[text.message_id].append(text)
         else:
-            deltas.append(MessageDelta(message_id=text.message_id, offset=text.offset, text=text.text))
-    if deltas:
-        # An earlier try has written texts that conflict.
-        MessageDelta.objects.bulk_create(deltas, ignore_conflicts=True)
+            deltas.append((text.message_id, text.offset, text.text))
+    for start in range(0, len(deltas), MOST_DELTAS):
+        part = deltas[start : start + MOST_DELTAS]
+        with connection.cursor() as cursor:
+            cursor.execute(_insert_deltas(len(part)), [value for delta in part for value in delta])
     return last_texts
 
 
-def _apply(
-    tx: SessionTransaction, job: Job, rows: dict[str, ChatMessage], last_texts: Mapping[str, Sequence[PendingText]]
-) -> str:
+@lru_cache(maxsize=MOST_DELTAS)
+def _insert_deltas(count: int) -> str:
+    """Return the statement for so many texts. Those that conflict were written by an earlier try."""
+    values = ", ".join(["(%s, %s, %s)"] * count)
+    return f'INSERT INTO chat_messagedelta (message_id, "offset", text) VALUES {values} ON CONFLICT DO NOTHING'  # noqa: S608  # no values
+
+
+def _apply(tx: SessionTransaction, job: Job, last_texts: Mapping[str, Sequence[PendingText]]) -> str:
     next_turn = ""
     for change in job.changes:
         match change:
             case InsertMessage(message_id, name, fields, details):
                 if fields.get("end_reason") == EndReason.STOPPED:
                     fields = {**fields, **_stopper(tx)}
-                rows[message_id] = tx.insert(name, ChatMessage(id=message_id, **fields), details)
+                tx.insert(name, ChatMessage(id=message_id, **fields), details)
             case UpdateMessage(message_id, name, fields, details, compact):
-                row = rows[message_id]
-                text = {"text": _whole_text(row, last_texts)} if compact else {}
-                tx.update(name, row, {**fields, **text}, details)
+                text = _take_text(message_id, last_texts) if compact else ""
+                # A call whose arguments have come has them instead of its text.
+                row = tx.update_unread(name, message_id, fields, details, more_text="" if "text" in fields else text)
                 if name == "tool_exec_start":
                     _record_host(tx.session, row)
             case RecordUsage():
                 _record_usage(tx, change)
             case RecordRequest():
-                ModelRequest.objects.create(session_id=tx.session.pk, **asdict(change))
+                insert_rows([ModelRequest(session_id=tx.session.pk, **change.columns())])
             case InsertSummary():
                 compaction.insert(tx, change)
             case ReportCompaction(outcome, message, words):
                 tx.events.append(CompactionEnded(outcome, 0, message, words))
-            case ReportStatus(status, tool_name):
-                tx.events.append(StatusChanged(status, tool_name))
+            case ReportStatus():
+                tx.events.append(StatusChanged(**asdict(change)))
+            case ReportFiles():
+                tx.events.append(FilesChanged())
             case ReportCancelled(turn_id):
                 tx.events.append(RunCancelled(turn_id))
             case CloseTurn(for_queued):
                 next_turn = _close_turn(tx, for_queued=for_queued)
             case PauseTurn():
                 next_turn = _pause_turn(tx)
+            case Delegate(message_id):
+                delegation.begin(tx, tx.messages().get(pk=message_id))
+            case AskPeople(message_id, question):
+                asking.ask(tx, message_id, question)
+            case WithdrawQuestion(message_id, why):
+                asking.withdraw(tx, message_id, why)
             case AppendText():
                 raise AssertionError("text is written as PendingText")
             case _:
@@ -336,19 +317,23 @@ def _stopper(tx: SessionTransaction) -> dict[str, object]:
     return {"stopped_by": user, "stopped_by_name": sender_in(tx.session, user)} if user else {}
 
 
-def _whole_text(row: ChatMessage, last_texts: Mapping[str, Sequence[PendingText]]) -> str:
-    """Join a message's delta rows and last texts when it ends. A text may be in both."""
-    deltas = MessageDelta.objects.filter(message=row)
-    parts = dict(deltas.values_list("offset", "text")) | {text.offset: text.text for text in last_texts.get(row.pk, ())}
-    deltas.delete()
-    return "".join([row.text, *(parts[offset] for offset in sorted(parts))])
+def _take_text(message_id: str, last_texts: Mapping[str, Sequence[PendingText]]) -> str:
+    """Return what is to be put behind a message's text when it ends: its delta rows, which are deleted, and last texts.
+
+    A text may be in both.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE_DELTAS, [message_id])
+        parts = dict(cursor.fetchall())
+    parts |= {text.offset: text.text for text in last_texts.get(message_id, ())}
+    return "".join(parts[offset] for offset in sorted(parts))
 
 
 def _record_usage(tx: SessionTransaction, usage: RecordUsage) -> None:
     tx.run.attempts = 0  # a finished response: the turn does not make processes fail
     session = tx.session
     session.total_tokens += usage.tokens
-    quotas.record_tokens(user_id=tx.run.started_by_id or session.owner_id, tokens=usage.tokens)
+    tx.used.append((tx.run.started_by_id or session.owner_id, usage.tokens))
     session.context_used = usage.context_used
     if not session.model:  # the provider had not listed its models when the session began
         session.provider, session.model = usage.provider, usage.model
@@ -366,7 +351,7 @@ def _close_turn(tx: SessionTransaction, *, for_queued: bool) -> str:
     run = tx.run
     run.attempts = 0  # the next turn counts its own attempts
     is_answered = not run.compacting and run.state == RunState.RUNNING
-    run.compacting = False
+    run.compacting = run.delegating = False
     unfinished = _unfinished(tx, for_queued=for_queued)
     if is_answered and not unfinished and compaction.is_due(tx.session):
         compaction.begin(tx, None)
@@ -389,18 +374,23 @@ def _unfinished(tx: SessionTransaction, *, for_queued: bool) -> list[str]:
 
 
 def _pause_turn(tx: SessionTransaction) -> str:
-    """Release the session until people answer (UI-12).
+    """Release the session until people answer (UI-12), or other agents.
 
-    Return the turn's id instead if it goes on: it was stopped, people have answered since, or messages are queued.
+    Return the turn's id instead if it goes on: it was stopped, all have answered since, or messages are queued. These
+    wait for other agents, as for tools.
     """
     run = tx.run
     run.attempts = 0  # waiting is not a failure of the worker
-    rows = tx.messages().filter(status__in=(MessageStatus.WAITING, MessageStatus.PENDING))
-    only_waits = set(rows.values_list("status", flat=True)) == {MessageStatus.WAITING}
-    is_queued = ChatMessage.objects.to_answer(tx.session.pk).exists()
+    rows = tx.messages().filter(status__in=(MessageStatus.WAITING, MessageStatus.PENDING)).order_by("sequence")
+    rows = rows.annotate(is_question=Q(subsession__isnull=True))
+    open_calls = list(rows.values_list("status", "is_question", "tool_name"))
+    delegated = [name for _status, is_question, name in open_calls if not is_question]
+    only_waits = {status for status, _is_question, _name in open_calls} == {MessageStatus.WAITING}
+    is_queued = not delegated and ChatMessage.objects.to_answer(tx.session.pk).exists()
     if run.state == RunState.CANCELLING or is_queued or not only_waits:
         return run.turn_id
     run.state, run.waiting_since = RunState.WAITING, timezone.now()
+    run.delegating = len(delegated) == len(open_calls)
     run.done, run.owner = run.wanted, None
-    tx.events.append(StatusChanged("waiting"))
+    tx.events.append(StatusChanged("tool_calling", delegated[-1]) if run.delegating else StatusChanged("waiting"))
     return ""

@@ -12,6 +12,7 @@ from chat.limits.quotas import require_turn
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, User
 from chat.queries.attachments import fetch_attachments
 from chat.queries.cast import AGENTS, addressed
+from chat.row_statements import update_row
 from chat.runs import lease
 from chat.services.transaction import SessionTransaction
 
@@ -27,7 +28,7 @@ def open_turn(tx: SessionTransaction, started_by: int | None, agents: Sequence[s
     tx.run.state = RunState.RUNNING
     tx.run.stopped_by = None
     tx.run.started_by_id = started_by
-    tx.run.save(update_fields=["turn_id", "turn_started_at", "state", "stopped_by", "started_by"])
+    update_row(tx.run, ["turn_id", "turn_started_at", "state", "stopped_by", "started_by"])
     marker = ChatMessage(type=MessageType.TURN_START, turn_id=turn_id, mode=tx.session.mode, timestamp=now)
     if follows or list(agents) != [tx.session.agent]:
         marker.agent_id, marker.arguments = agents[0], {AGENTS: list(agents)}
@@ -42,7 +43,7 @@ def deliver_queued(tx: SessionTransaction, unfinished: Sequence[str] = ()) -> bo
     """
     if tx.session.status == Session.Status.DELETED:
         return False
-    queued = list(ChatMessage.objects.deliverable(tx.session.pk))
+    queued = list(ChatMessage.objects.deliverable(tx.session.pk)) if tx.has_queued else []
     if any(row.for_agent for row in queued):
         deliver(tx, queued, unfinished)
         return True
@@ -72,9 +73,21 @@ def _delivered(tx: SessionTransaction, turn_id: str) -> dict[str, object]:
 def resume_waiting(tx: SessionTransaction) -> None:
     """Let a turn go on that waits for people (UI-12). The caller requests the run."""
     if tx.run.state == RunState.WAITING:
-        tx.run.state = RunState.RUNNING
-        tx.run.save(update_fields=["state"])
+        tx.run.state, tx.run.delegating = RunState.RUNNING, False
+        update_row(tx.run, ["state", "delegating"])
         tx.events.append(StatusChanged("thinking"))
+
+
+def wait_for_the_rest(tx: SessionTransaction) -> None:
+    """After an answer, wait for other agents alone if people are asked nothing else."""
+    if tx.run.state != RunState.WAITING or tx.run.delegating:
+        return
+    calls = tx.messages().filter(status=MessageStatus.WAITING)
+    if not calls.filter(subsession__isnull=True).exists():
+        tx.run.delegating = True
+        update_row(tx.run, ["delegating"])
+        names = calls.order_by("sequence").values_list("tool_name", flat=True)
+        tx.events.append(StatusChanged("tool_calling", names.last() or ""))
 
 
 def hold_queued(tx: SessionTransaction) -> None:
@@ -96,7 +109,7 @@ def resume_turn(tx: SessionTransaction, turn_id: str, author: User) -> None:
     tx.run.state = RunState.RUNNING
     tx.run.stopped_by = None
     tx.run.started_by_id = author.pk
-    tx.run.save(update_fields=["turn_id", "turn_started_at", "state", "stopped_by", "started_by"])
+    update_row(tx.run, ["turn_id", "turn_started_at", "state", "stopped_by", "started_by"])
     tx.events.append(StatusChanged("thinking"))
     lease.request(tx.session.pk)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 from django.db import transaction
@@ -13,13 +14,19 @@ from django.utils.translation import gettext as _
 from chat.access import deleted_session_for, session_for
 from chat.bus.events import AccessChanged
 from chat.errors import NoSuchSession, ServiceError
-from chat.models import RunState, Session, SessionRole, Share, User
+from chat.models import RunState, Session, SessionRole, Share, User, UserSessionState
+from chat.queries import subsessions
 from chat.runs import lease
 from chat.services.people import guests
+from chat.services.people.following import follow, require_own_people
 from chat.services.people.security_log import Kind, record
+from chat.services.runs import delegation
 from chat.services.runs.turns import deliver_queued
 from chat.services.sessions import replies, user_state
-from chat.services.transaction import SessionTransaction, publish_on_commit
+from chat.services.transaction import SessionTransaction, notify_session_lists, publish_on_commit
+
+# A session whose deletion is undone within this time keeps its place in lists.
+UNDO_TIME = timedelta(minutes=10)
 
 
 class SessionAction(StrEnum):
@@ -110,9 +117,26 @@ def delete(user: User, session_id: str) -> None:
     A running turn is stopped, and queued messages wait.
     """
     session, _role = session_for(user, session_id, SessionRole.OWNER)
-    _change(session, status=Session.Status.DELETED, deleted_at=timezone.now())
+    set_deleted(session=session)
     record(Kind.SESSION_DELETED, actor=user, person=session.owner_id, target=session)
     lease.ask_to_stop(session.pk, user.pk)
+    for child in subsessions.below(session.pk):
+        lease.ask_to_stop(child, user.pk)
+    if session.caller_session_id:
+        delegation.report_later(session.caller_session_id)
+
+
+@transaction.atomic
+def set_deleted(*, session: Session) -> None:
+    """Delete a session for all users, with those in which agents work for it.
+
+    The caller has checked the user's rights, and stops a running turn.
+    """
+    now = timezone.now()
+    _change(session, status=Session.Status.DELETED, deleted_at=now)
+    below = Session.objects.filter(pk__in=subsessions.below(session.pk), building_until=None)
+    for child in below.exclude(status=Session.Status.DELETED):
+        _change(child, status=Session.Status.DELETED, deleted_at=now)
 
 
 @transaction.atomic
@@ -123,10 +147,23 @@ def undelete(user: User, session_id: str) -> None:
 
 @transaction.atomic
 def bring_back(*, session: Session, author: User) -> None:
-    """Undo the deletion of a session. The caller has checked the author's rights."""
-    before = Session.Status.ARCHIVED if session.archived_at else Session.Status.ACTIVE
-    tx = _change(session, status=before, deleted_at=None)
+    """Undo the deletion of a session, and of those that were deleted with it. The caller has checked the rights."""
+    below = Session.objects.filter(pk__in=subsessions.below(session.pk), building_until=None)
+    with_it = list(below.filter(status=Session.Status.DELETED, deleted_at=session.deleted_at))
+    for each in (session, *with_it):
+        _bring_back(each)
     record(Kind.SESSION_RESTORED, actor=author, person=session.owner_id, target=session)
+
+
+def _bring_back(session: Session) -> None:
+    """Restore one session and let its queued messages be answered.
+
+    It counts as used, or the next `manage.py prune` could delete it again, unless the deletion is undone at once.
+    """
+    now = timezone.now()
+    is_undone = session.deleted_at is not None and now - session.deleted_at < UNDO_TIME
+    used: dict[str, object] = {} if is_undone else {"updated_at": now}
+    tx = _change(session, status=_before_deletion(session), deleted_at=None, **used)
     if tx.run.state == RunState.IDLE:
         if deliver_queued(tx):
             lease.request(session.pk)
@@ -134,17 +171,27 @@ def bring_back(*, session: Session, author: User) -> None:
             tx.save()
 
 
+def _before_deletion(session: Session) -> Session.Status:
+    return Session.Status.ARCHIVED if session.archived_at else Session.Status.ACTIVE
+
+
 @transaction.atomic
 def leave(user: User, session_id: str) -> None:
-    """Remove the user's own share of a session.
+    """Remove the user's own share of a session, and the session from their list.
 
-    Guests leave its workspace with their last share. Owners cannot leave.
+    Members can still open a session that is open to their workspace. Guests leave its workspace with their last share.
+    Owners cannot leave.
     """
     session, role = session_for(user, session_id)
     if role == SessionRole.OWNER:
         raise ServiceError("is_owner", _("You own this session. Archive or delete it instead."))
+    require_own_people(session)
     tx = SessionTransaction.lock(session.pk)
     Share.objects.filter(session=session, user=user).delete()
+    if session.workspace_role:
+        UserSessionState.objects.filter(session=session, user=user).delete()
+        notify_session_lists(users=[user.pk])
+    follow(session.pk)
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     record(Kind.UNSHARED, actor=user, person=user, target=session)
     replies.follow_people(tx)
@@ -152,7 +199,7 @@ def leave(user: User, session_id: str) -> None:
 
 
 def _change(session: Session, **values: object) -> SessionTransaction:
-    """Change columns that do not count as activity: the session keeps its position in lists."""
+    """Change columns of the session itself. It keeps its position in lists, unless `updated_at` is one of them."""
     tx = SessionTransaction.lock(session.pk)
     if tx.session.building_until is not None:
         raise NoSuchSession  # the session is being erased

@@ -28,7 +28,7 @@ def add_agent(*, session: Session, author: User, agent: str) -> None:
 
     Raises ServiceError for an agent that is not offered, more than eight others, and an archived session.
     """
-    chosen = presets.offered(agent) if agent else None
+    chosen = presets.offered(agent, author, session.workspace_id) if agent else None
     if chosen is None:
         raise NoSuchAgent(agent)
     tx = SessionTransaction.lock(session.pk)

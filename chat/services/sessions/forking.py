@@ -68,6 +68,7 @@ READ = (
 OWN = (
     "id",
     "session_id",
+    "workspace_id",
     "sequence",
     "revision",
     "run_id",
@@ -77,7 +78,7 @@ OWN = (
     "attempt_count",
     "attempt_current",
 )
-NONE = ("key", "key_digest", "removed_at", "attempt_place")
+NONE = ("key", "key_digest", "removed_at", "attempt_place", "subsession")
 
 
 @dataclass(slots=True)
@@ -233,7 +234,8 @@ def _copy(copy: Session, copying: Copying, rows: Sequence[ChatMessage]) -> None:
     for place, row in enumerate(rows, len(copying.copies) + 1):
         turn, response = copying.turns[row.turn_id], copying.responses[row.response_id]
         copying.copies[row.pk] = ids.message_id()
-        parameters.append((copying.copies[row.pk], copy.pk, place, place, turn, response, 0, "", 0, 0, row.pk))
+        own = (copying.copies[row.pk], copy.pk, copy.workspace_id, place, place, turn, response, 0, "", 0, 0)
+        parameters.append((*own, row.pk))
     with connection.cursor() as cursor:
         cursor.executemany(statement, parameters)
     _copy_attachments(copy, {row.pk: copying.copies[row.pk] for row in rows})
@@ -272,7 +274,7 @@ def _copy_attachments(copy: Session, copies: dict[str, str]) -> None:
     files = list(Attachment.objects.select_for_update().filter(message__in=list(copies)))
     for file in files:
         file.message_id = copies[file.message_id or ""]
-        file.pk, file.session = ids.attachment_id(), copy
+        file.pk, file.session, file.workspace_id = ids.attachment_id(), copy, copy.workspace_id
     Attachment.objects.bulk_create(files, batch_size=BATCH)
 
 

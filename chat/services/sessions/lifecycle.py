@@ -17,6 +17,8 @@ from chat.limits.rates import limited
 from chat.models import APPROVED, Session, SessionRevision, SessionRun, User, Workspace
 from chat.queries import presets
 from chat.queries import reasoning as reasoning_options
+from chat.queries.knowledge import checked_choice
+from chat.queries.presets import KNOWLEDGE
 from chat.services.messages.sending import send_message
 from chat.services.messages.validation import validate_characters
 from chat.services.people.workspaces import current_workspace
@@ -38,6 +40,7 @@ class Configuration(TypedDict, total=False):
     thinking_budget: int | None
     compact_at: int | None
     memory: bool | None
+    knowledge: Sequence[str] | None
 
 
 class Choice(TypedDict):
@@ -70,12 +73,13 @@ def create_session(
     The session keeps a copy of the preset, so that later changes of the preset do not affect it. `replies` says which
     messages the agent answers: all, mentions or auto, which are all until others can write, too.
     """
-    preset = presets.offered(agent) or presets.preset()
+    workspace = workspace or current_workspace(owner)
+    preset = presets.offered(agent, owner, workspace.pk) or presets.preset()
     if not model:
         provider, model = preset.provider, preset.model
     session = Session.objects.create(
         pk=session_id or ids.session_id(),
-        workspace=workspace or current_workspace(owner),
+        workspace=workspace,
         owner=owner,
         title=validate_characters(title)[:200],
         agent=preset.name,
@@ -115,7 +119,8 @@ def begin_session(
     The caller checks the right to `workspace`; None is the owner's current one. Raises ServiceError for an agent, model
     or tool that is not offered, or a text that cannot be sent.
     """
-    if agent and presets.offered(agent) is None:
+    workspace = workspace or current_workspace(owner)
+    if agent and presets.offered(agent, owner, workspace.pk) is None:
         raise NoSuchAgent(agent)
     if model and not registry().offers(provider, model):
         raise _no_such_model(provider, model)
@@ -180,15 +185,17 @@ def send_first_message(
 def set_agent(*, session: Session, author: User, agent: str) -> None:
     """Set the agent preset of the next response, with its tools, its model if that is offered, and its system prompt.
 
-    A system prompt that a user wrote stays. What people have approved for the session was for the agent before. Raises
-    ServiceError.
+    A system prompt that a user wrote stays, and so do files that users have chosen. What people have approved for the
+    session was for the agent before. Raises ServiceError.
     """
-    chosen = presets.offered(agent) if agent else None
+    chosen = presets.offered(agent, author, session.workspace_id) if agent else None
     if chosen is None:
         raise NoSuchAgent(agent)
     tx = SessionTransaction.lock(session.pk)
     kept = {name: value for name, value in tx.session.config_values.items() if name != APPROVED}
     config = {**kept, **presets.copy_of(chosen)}
+    if presets.has_own_knowledge(tx.session):
+        config[KNOWLEDGE] = kept.get(KNOWLEDGE, [])
     values: dict[str, object] = {"agent": chosen.name, "config": config}
     if not presets.has_own_prompt(tx.session):
         values["system_prompt"] = chosen.system_prompt
@@ -210,12 +217,13 @@ def configure(
     thinking_budget: int | None = None,
     compact_at: int | None = None,
     memory: bool | None = None,
+    knowledge: Sequence[str] | None = None,
 ) -> None:
     """Set the tools, the tool rounds per turn, the mode (MSG-09) and the reasoning, from the next response on.
 
     `replies` says which messages the agent answers, from the next message on: all, mentions or auto. `compact_at`: at
     which percentage of the context window earlier messages are summarised; 0 is never. `memory`: whether the agent gets
-    remembered notes.
+    remembered notes. `knowledge`: which files of the workspace it uses, by id; `*` are all.
 
     None keeps a value; an empty `reasoning_effort` and a `thinking_budget` of 0 leave the choice to the model.
     Raises ServiceError for a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the
@@ -233,7 +241,8 @@ def configure(
     values: dict[str, object] = {"agent": tx.session.agent}
     if replies is not None:
         values |= chosen_replies(session.pk, replies)
-    chosen = {"compact_at": compact_at, "memory": memory}
+    files = None if knowledge is None else checked_choice(tx.session, knowledge)
+    chosen = {"compact_at": compact_at, "memory": memory, KNOWLEDGE: files}
     kept = {name: value for name, value in chosen.items() if value is not None}
     if tools is not None or max_rounds is not None or kept:
         values["config"] = {**presets.configured(tx.session, tools=tools, max_rounds=max_rounds), **kept}

@@ -89,7 +89,7 @@ def retitle(*, session_id: str, title: str, tokens: int | None) -> None:
     tx = SessionTransaction.lock(session_id)
     session = tx.session
     if tokens is not None:
-        quotas.record_tokens(user_id=session.owner_id, tokens=tokens)
+        quotas.record_tokens([(session.owner_id, tokens)])
     if not _is_marked(session):
         return
     if title and title != session.title:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from django.db.models import Exists, OuterRef, QuerySet
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 
+from chat import access
 from chat.models import ChatMessage, Session, User, UserSessionState
-from chat.queries.session_list import said_by_others
+from chat.queries.session_list import is_said, said_by_others
 from chat.services.messages.validation import validate_text
 from chat.services.transaction import notify_session_lists
+
+# Messages that are looked at to find out who had unread ones; with more, everyone had.
+LOOKED_AT = 200
 
 
 def pin(*, session: Session, user: User) -> None:
@@ -26,14 +34,48 @@ def unpin(*, session: Session, user: User) -> None:
 def mark_read(*, session: Session, user: User, revision: int) -> bool:
     """Store that the user has read the session up to a revision. Return False if it was read so far before."""
     seen = min(revision, session.revision)
-    before = state_of(user, session).read_revision
+    state = state_of(user, session)
+    before = state.read_revision
     if seen <= before:
         return False
     moved = bool(_of(session, user).filter(read_revision__lt=seen).update(read_revision=seen))
     unread = ChatMessage.objects.filter(said_by_others(user), session=session, revision__gt=before, revision__lte=seen)
-    if moved and unread.exists():
-        notify_session_lists(users=[user.pk])
+    if moved and (state.mentioned_revision > before or unread.exists()):
+        notify_session_lists(users=[user.pk], read_in=session.pk)
     return moved
+
+
+@transaction.atomic
+def mark_all_read(*, session_id: str, revisions: Mapping[int, int]) -> None:
+    """Do what `mark_read` does for many users, by their ids, in as many queries as for a few."""
+    latest = Session.objects.filter(pk=session_id).values_list("revision", flat=True).first()
+    if latest is None:
+        return
+    members = {user_id for user_id, _session in access.roles((user_id, session_id) for user_id in revisions)}
+    seen = {user_id: min(revision, latest) for user_id, revision in revisions.items() if user_id in members}
+    rows = UserSessionState.objects.filter(session=session_id, user__in=seen)
+    before, mentioned = dict.fromkeys(seen, 0), dict.fromkeys(seen, 0)
+    for user_id, read, mention in rows.values_list("user_id", "read_revision", "mentioned_revision"):
+        before[user_id], mentioned[user_id] = read, mention
+    moved = {user_id: revision for user_id, revision in seen.items() if revision > before[user_id]}
+    if not moved:
+        return
+    rows = locked_states(session_id, moved)
+    by_revision = defaultdict[int, list[int]](list)
+    for user_id, revision in moved.items():
+        by_revision[revision].append(user_id)
+    for revision, user_ids in by_revision.items():
+        rows.filter(user__in=user_ids, read_revision__lt=revision).update(read_revision=revision)
+    said = ChatMessage.objects.filter(is_said(), session=session_id, revision__gt=min(before[each] for each in moved))
+    last = list(said.order_by("-revision").values_list("revision", "user_id")[:LOOKED_AT])
+    had_unread = [
+        user_id
+        for user_id, revision in moved.items()
+        if len(last) == LOOKED_AT
+        or mentioned[user_id] > before[user_id]
+        or any(before[user_id] < at <= revision and user != user_id for at, user in last)
+    ]
+    notify_session_lists(users=had_unread, read_in=session_id)
 
 
 def keep_read(session_id: str, revision: int) -> None:
@@ -42,7 +84,8 @@ def keep_read(session_id: str, revision: int) -> None:
         said_by_others(OuterRef("user")), session=session_id, revision__gt=OuterRef("read_revision")
     )
     readers = UserSessionState.objects.filter(~Exists(unread), session=session_id, read_revision__lt=revision)
-    readers.update(read_revision=revision)
+    # Messages that wait to be delivered are no unread text yet, but can mention people.
+    readers.exclude(mentioned_revision__gt=F("read_revision")).update(read_revision=revision)
 
 
 def save_draft(*, session: Session, user: User, text: str) -> None:
@@ -70,5 +113,27 @@ def _of(session: Session, user: User) -> QuerySet[UserSessionState]:
     """Return the user's row for an update. Create it if it is missing, which two requests may do at the same time."""
     rows = UserSessionState.objects.filter(session=session, user=user)
     if not rows.exists():
-        UserSessionState.objects.bulk_create([UserSessionState(session=session, user=user)], ignore_conflicts=True)
+        _create(session.pk, [user.pk])
     return rows
+
+
+def locked_states(session_id: str, user_ids: Collection[int]) -> QuerySet[UserSessionState]:
+    """Return the rows of some users, created where they are missing and locked in one order, within a transaction."""
+    _create(session_id, user_ids)
+    rows = UserSessionState.objects.filter(session=session_id, user__in=user_ids)
+    list(rows.order_by("pk").select_for_update().values_list("pk"))
+    return rows
+
+
+@transaction.atomic
+def _create(session_id: str, user_ids: Collection[int]) -> None:
+    """Create the rows that are missing.
+
+    The session is locked first: a transaction that sends a message holds it, and may create the same rows. Without the
+    lock, each could wait for the other: that one for the row, and this one's foreign key for the session.
+    """
+    present = UserSessionState.objects.filter(session=session_id, user__in=user_ids).values_list("user_id", flat=True)
+    if missing := set(user_ids).difference(present):
+        Session.objects.filter(pk=session_id).order_by().select_for_update(no_key=True).values_list("pk").first()
+        rows = [UserSessionState(session_id=session_id, user_id=user_id) for user_id in sorted(missing)]
+        UserSessionState.objects.bulk_create(rows, ignore_conflicts=True)

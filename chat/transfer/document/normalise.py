@@ -8,7 +8,8 @@ from datetime import datetime
 from chat import ids
 from chat.models import UNFINISHED, MessageRevision, MessageRole, MessageStatus, MessageType, Session
 from chat.projections.context import TOOL_INTERRUPTED
-from chat.transfer.document.schema import Document, MessagePart
+from chat.runs.elicitations import asked_of
+from chat.transfer.document.schema import AskedPart, Document, MessagePart
 
 _UNFINISHED = {str(status) for status in UNFINISHED}
 _SAYS = {MessageType.REASONING.value, MessageType.TOOL_GROUP.value}
@@ -43,12 +44,20 @@ def _sorted(messages: Sequence[MessagePart]) -> tuple[list[MessagePart], list[Me
 
 def _finished(message: MessagePart) -> MessagePart:
     _role(message)
+    message.asked = list(_closed_questions(message.asked))
     if message.status not in _UNFINISHED:
         return message
     message.status = MessageStatus.INTERRUPTED.value
     if message.type == MessageType.TOOL_GROUP and not message.result:
         message.result, message.is_error = TOOL_INTERRUPTED, True
     return message
+
+
+def _closed_questions(asked: Sequence[AskedPart]) -> Iterator[AskedPart]:
+    """Yield what people were asked, without what is no question. No one can answer it any more."""
+    for each in asked:
+        for known in asked_of([each.record()]):
+            yield each.model_copy(update={"withdrawn": "leaving"}) if known.is_open else each
 
 
 def _role(message: MessagePart) -> None:

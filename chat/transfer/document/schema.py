@@ -36,6 +36,7 @@ from chat.transfer.exporting.as_json import FORMAT
 MAX_MESSAGES = 50_000
 MAX_CHANGES = 100_000
 MAX_FILES = 10
+MAX_ASKED = 1000
 MAX_PROMPT_CHARS = 200_000
 
 Column = Literal["system_prompt", "title", "agent", "config", "provider", "model", "context_window"]
@@ -96,6 +97,22 @@ class RequestPart(Part):
         return [tuple(row) if isinstance(row, list) else row for row in rows] if isinstance(rows, list) else rows
 
 
+class AskedPart(Part):
+    """What a running call asked people, and what they answered; members are named as in `chat.runs.elicitations`."""
+
+    question: JsonObject
+    asked_at: Time | None = None
+    answer: JsonObject | None = None
+    answered_by: Name = ""
+    answered_at: Time | None = None
+    withdrawn: Short = ""
+
+    def record(self) -> dict[str, Any]:
+        """Return the record as a row has it."""
+        values = self.model_dump(exclude_defaults=True)
+        return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
+
+
 class MessagePart(Part):
     """One message; members are named as its columns."""
 
@@ -126,6 +143,7 @@ class MessagePart(Part):
     sources: Json = None
     answered_by_name: Name = ""
     answered_at: Time | None = None
+    asked: Annotated[list[AskedPart], Field(max_length=MAX_ASKED)] = []
     timestamp: Time | None = None
     ended_at: Time | None = None
     duration_ms: Count | None = None

@@ -14,6 +14,7 @@ from django.db.models import NOT_PROVIDED, Field, Model
 
 from agents.messages import Json
 from chat.models import IMPORTED, Attachment, ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision, User
+from chat.runs.elicitations import records_of
 
 FORMAT = "parley.session"
 VERSION = 1
@@ -109,7 +110,8 @@ def message_record(
 ) -> Json:
     """Return a message with its revisions, oldest first; `text` is its text so far."""
     changes = [{"kind": each.kind, **_change(each)} for each in revisions]
-    parts = {"text": text, "attachments": list(attachments), "revisions": changes}
+    asked = [_without_id(each) for each in records_of(row.asked)]
+    parts = {"text": text, "asked": asked, "attachments": list(attachments), "revisions": changes}
     return _columns(row, MESSAGE) | {name: value for name, value in parts.items() if value}
 
 
@@ -133,6 +135,10 @@ def _change(change: MessageRevision | SessionRevision) -> Json:
     by = before.pop("by", "")
     before |= {name: None for name in ("user_id", "edited_by_id", "stopped_by_id") if before.get(name) is not None}
     return {"by": _name(change.user) or by, "at": change.created_at.isoformat(), "before": before}
+
+
+def _without_id(asked: Json) -> Json:
+    return {name: value for name, value in asked.items() if name != "answered_by_id"}
 
 
 def _name(user: User | None) -> str:

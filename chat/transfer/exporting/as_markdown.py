@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.messages import Source
-from agents.sources import cited, read_sources
+from agents.sources import cited, is_web_address, read_sources
 from chat.models import TURN_MARKERS, Attachment, ChatMessage, MessageRole, MessageStatus, MessageType, Session
 from chat.projections.fences import contained, escaped, fenced
 
@@ -77,7 +77,7 @@ def _body(row: ChatMessage, text: str) -> list[str]:
     if row.type == MessageType.REASONING:
         return [_folded(_("Thoughts"), fenced(text, "text"))]
     sources = cited_sources(row, text)
-    notes = [f"[^{_note(row, source)}]: [{escaped(source.title)}](<{source.url}>)" for source in sources]
+    notes = [f"[^{_note(row, source)}]: {_reference(source)}" for source in sources]
     parts = [contained(_with_notes(row, text, sources))] if text else []
     return [*parts, *(["\n".join(notes)] if notes else [])]
 
@@ -97,6 +97,12 @@ def _with_notes(row: ChatMessage, text: str, sources: Sequence[Source]) -> str:
         return f"[^{_note(row, source)}]" if source else found[0]
 
     return _CITATION.sub(reference, text)
+
+
+def _reference(source: Source) -> str:
+    """Return a source as a link; a passage of a file of the workspace by its name alone, which a reader can find."""
+    title = escaped(source.title)
+    return f"[{title}](<{source.url}>)" if is_web_address(source.url) else title
 
 
 def _note(row: ChatMessage, source: Source) -> str:

@@ -24,13 +24,16 @@ from chat.access import sessions_of
 from chat.downloads import file_name, zipped
 from chat.errors import ServiceError
 from chat.models import (
+    AgentPreset,
     ApiToken,
     Attachment,
     ChatMessage,
     Invitation,
+    KnowledgeFile,
     Membership,
     MemoryNote,
     MessageRevision,
+    PushSubscription,
     SecurityEvent,
     Session,
     Share,
@@ -55,8 +58,22 @@ ACCOUNT = (
     *("language", "theme", "clock", "send_key", "notify"),
 )
 TOKEN = ("name", "scope", "created_at", "last_used_at", "expires_at", "revoked_at")
+BROWSER = ("name", "created_at", "refreshed_at", "last_success_at")
 SUGGESTION = ("text", "status", "created_at", "decided_at")
 NOTE = ("text", "session_id", "created_at", "updated_at", "removed_at")
+KNOWLEDGE = ("name", "size", "created_at", "removed_at")
+AGENT = (
+    "name",
+    "title",
+    "icon",
+    "model",
+    "system_prompt",
+    "tools",
+    "prompts",
+    "is_shared",
+    "archived_at",
+    "created_at",
+)
 INVITATION = ("session_id", "role", "uses", "max_uses", "created_at", "expires_at")
 
 
@@ -162,6 +179,7 @@ def _account(user: User) -> Json:
             for each in Membership.objects.filter(user=user).select_related("workspace").order_by("pk")
         ],
         "api_tokens": [_columns(each, TOKEN) for each in tokens],
+        "browsers_with_notifications": [_columns(each, BROWSER) for each in PushSubscription.objects.filter(user=user)],
         "shared_with_me": [
             {"session": each.session_id, "title": each.session.title, "role": each.role, "since": each.created_at}
             for each in Share.objects.filter(user=user, session__in=sessions_of(user)).select_related("session")
@@ -172,6 +190,11 @@ def _account(user: User) -> Json:
         ],
         "invitations": [_columns(each, INVITATION) for each in invitations],
         "notes": [_columns(each, NOTE) for each in MemoryNote.objects.filter(user=user)],
+        "knowledge_files": [
+            {"workspace": each.workspace.name, **_columns(each, KNOWLEDGE)}
+            for each in KnowledgeFile.objects.filter(added_by=user).select_related("workspace").order_by("pk")
+        ],
+        "agents": [_columns(each, AGENT) for each in AgentPreset.objects.filter(user=user).order_by("pk")],
     }
 
 

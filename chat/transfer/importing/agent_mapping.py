@@ -57,7 +57,7 @@ def _model(provider: str, model: str) -> Json:
 def _config(config: Json, agent: AgentPreset) -> Json:
     """Return the session's copy of its agent, limited to the tools and rounds that users may choose here.
 
-    Approvals do not come from a file: the agent's rules are those of this server.
+    Approvals and files of a workspace do not come from a file: they are the agent's, as on this server.
     """
     tools, rounds = config.get("tools"), config.get("max_rounds")
     if not isinstance(tools, list) or type(rounds) is not int or rounds < 1:
@@ -67,7 +67,7 @@ def _config(config: Json, agent: AgentPreset) -> Json:
     return {
         **kept,
         **_others(config.get(AGENTS), agent, allowed, most),
-        "approval": presets.copy_of(agent)["approval"],
+        **{name: presets.copy_of(agent)[name] for name in ("approval", presets.KNOWLEDGE, presets.KNOWLEDGE_DIGEST)},
         "tools": [tool for tool in tools if isinstance(tool, str) and tool in allowed],
         "max_rounds": min(rounds, most),
         "allowed_hosts": _hosts(config.get("allowed_hosts"), agent),

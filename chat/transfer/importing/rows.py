@@ -50,10 +50,11 @@ def session_row(
 
 def message_row(part: MessagePart, session: Session, *, is_own: bool) -> ChatMessage:
     """Create a message. Names are kept. Messages with the owner's name, or all of users if `is_own`, get the owner."""
-    columns = part.model_dump(exclude={"attachments", "revisions", "run_id"})
+    columns = part.model_dump(exclude={"attachments", "revisions", "run_id", "asked"})
+    columns["asked"] = [each.record() for each in part.asked] or None
     columns["timestamp"] = part.timestamp or session.created_at
     columns["created_at"] = part.created_at or columns["timestamp"]
-    row = ChatMessage(session=session, turn_id=part.run_id, **columns)
+    row = ChatMessage(session=session, workspace_id=session.workspace_id, turn_id=part.run_id, **columns)
     if part.role == MessageRole.USER:
         row.sender = _name(session.owner) if is_own else row.sender
         row.user = _known(row.sender, session.owner)

@@ -2,13 +2,13 @@
 import { isIdle, setPart, showIdleAgain } from "../messages/frames.js";
 import { pendingOf, showPending } from "../messages/list.js";
 import { toEnd } from "../messages/scroll.js";
-import { ask, isGuest, live, page } from "../messages/session.js";
+import { ask, live, page } from "../messages/session.js";
 import { keep, kept } from "../net/storage.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
 import { composing, field, fits, grow, insert, restore, sends, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
-import { toast } from "../ui/toast.js";
+import * as behavior from "./behavior.js";
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
 import * as drafts from "./drafts.js";
 import { looked, Outbox, remember } from "./drafts.js";
@@ -68,61 +68,9 @@ function tell() {
   const { idle, mentions, waiting, working } = field.dataset;
   const isWaiting = page.dataset.status === "waiting";
   if (!isIdle() && !isWaiting) field.placeholder = working;
-  else if (!repliesTo("all"))
+  else if (!behavior.repliesTo("all"))
     field.placeholder = mentions; // others do not skip a question either
   else field.placeholder = isWaiting ? waiting : fill(idle, { name: page.dataset.agent });
-}
-
-// Which messages the agent answers: all, or those that mention it.
-
-const repliesTo = (which) => page.dataset.replies === which;
-const reply = (which) => ask({ type: "configure", replies: which });
-
-/** Shows that the number of people has changed which messages the agent answers, with the way back. */
-function tellReplies({ detail: replies }) {
-  const action = { label: words.replyToAll, run: () => reply("all") };
-  if (replies === "all") toast(words.nowRepliesToAll);
-  else toast(words.nowRepliesToMentions, { action: isGuest ? null : action });
-}
-
-function connectReplies() {
-  page.addEventListener("parley:replies", tellReplies);
-  if (isGuest) return;
-  on("reply-to-all", () => reply("all"));
-  offer({
-    id: "reply-to-mentions",
-    label: words.replyToMentions,
-    icon: "message-square",
-    run: () => reply("mentions"),
-    can: () => repliesTo("all"),
-  });
-  offer({
-    id: "reply-to-all",
-    label: words.replyToAll,
-    icon: "message-square",
-    run: () => reply("all"),
-    can: () => repliesTo("mentions"),
-  });
-}
-
-// The mode of the session: with tools, without, or for a run that no one watches (MSG-09).
-
-const setMode = (mode) => ask({ type: "configure", mode });
-
-function connectModes() {
-  if (isGuest) return;
-  const modes = { agent: words.modeAgent, chat: words.modeChat, run: words.modeRun };
-  on("mode-agent", () => setMode("agent"));
-  for (const [mode, label] of Object.entries(modes))
-    offer({
-      id: `mode-${mode}`,
-      label,
-      words: words.modeWords,
-      icon: { agent: "wrench", chat: "message-square", run: "clock" }[mode],
-      slash: `mode-${mode}`,
-      run: () => setMode(mode),
-      can: () => page.dataset.mode !== mode,
-    });
 }
 
 // The keys for sending are explained below the field until the user has sent ten messages in this browser.
@@ -157,8 +105,7 @@ export class Composer {
     drafts.connect();
     connectTyping();
     connectWorking();
-    connectReplies();
-    connectModes();
+    behavior.connect();
     connectUploads();
     connectDropping();
     connectDictation();

@@ -95,20 +95,8 @@ const line = (text) => make("p", { textContent: text });
 const at = (id) => document.getElementById(id);
 // The commands of the menu, in groups and in this order; other modules offer them.
 const GROUPS = [
-  [
-    "rename",
-    "share",
-    "reply-to-mentions",
-    "reply-to-all",
-    "mode-agent",
-    "mode-chat",
-    "mode-run",
-    "find",
-    "panel",
-    "fork",
-    "export",
-    "removed",
-  ],
+  ["rename", "share", "find", "panel", "behavior"],
+  ["fork", "export", "removed"],
   ["pin", "archive", "restore", "leave", "delete"],
 ];
 async function openShare(button) {
@@ -160,7 +148,10 @@ let peopleBox = null;
 
 /** Shows presence frames, and sends one when the user types. */
 function connectPresence() {
-  live.addEventListener("frame", ({ detail: frame }) => frame.op === "presence" && showPresence(frame));
+  live.addEventListener("frame", ({ detail: frame }) => {
+    if (frame.op === "presence") showPresence(frame);
+    if (frame.op === "typing" || frame.op === "presence") showTyping(frame);
+  });
   live.addEventListener("state", ({ detail: { state } }) => {
     if (state !== "connected") sayTyping([]);
     if (state === "offline" || state === "closed") people.hidden = true;
@@ -169,9 +160,12 @@ function connectPresence() {
   on("here", openPresent);
 }
 
-function showPresence({ html, typing }) {
+function showPresence({ html }) {
   if (html !== drawnPresent) drawPresent(html);
   people.hidden = [...people.querySelectorAll("li [data-person]")].every((face) => isMe(face.dataset.person));
+}
+
+function showTyping({ typing }) {
   sayTyping(typing.filter(({ id }) => !isMe(id)).map(({ name }) => name));
 }
 

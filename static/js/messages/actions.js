@@ -285,6 +285,8 @@ const GROUPS = [
       run: ({ id }) => showHistory(id),
     },
     { name: "details", label: () => words.actionDetails, icon: "info", key: "d", can: () => true, run: showDetails },
+  ],
+  [
     {
       name: "delete",
       label: () => words.actionDelete,

@@ -57,6 +57,7 @@ function setSession({ parts, status, archived, replies, automatic, mode, agents 
   page.dataset.replies = replies;
   page.dataset.mode = mode;
   page.dataset.agents = JSON.stringify(agents);
+  page.dispatchEvent(new Event("parley:changed"));
 }
 
 function setWork({ html, status }) {
@@ -79,7 +80,7 @@ function setStatus(status) {
   if (stop) stop.disabled = status === "idle";
   if (status === "idle") over("agent");
   if (turned && status !== "idle") say(fill(words.isThinking, { name: page.dataset.agent || words.assistant }));
-  if (turned) document.dispatchEvent(new CustomEvent("parley:rail", { detail: { now: true } }));
+  if (turned) document.dispatchEvent(new CustomEvent("parley:rail", { detail: { now: true, own: true } }));
 }
 
 export const isIdle = () => page.dataset.status === "idle";
@@ -149,7 +150,7 @@ export class Inbox {
     this.#due = 0;
     if (!this.#frames.length) return;
     keepPlace(() => {
-      for (const frame of this.#frames.splice(0)) this.#doing[frame.op]?.(frame);
+      for (const frame of this.#frames.splice(0)) this.#doing[frame.op ?? "delta"]?.(frame);
       this.#streams.flush();
     });
   }
@@ -202,8 +203,9 @@ export class Streams {
     this.#dirty.delete(id);
   }
 
-  /** Applies a snap or delta frame; returns false if earlier frames are missing. */
-  apply(frame) {
+  /** Applies a snap or delta frame, or a short one; returns false if earlier frames are missing. */
+  apply(given) {
+    const frame = Array.isArray(given) ? this.#named(given) : given;
     const body = document.getElementById(frame.id)?.querySelector("[data-body]");
     if (!body) return true; // not on this page yet: its message frame or a sync will bring it
     const state = this.#states.get(frame.id);
@@ -239,16 +241,27 @@ export class Streams {
     return true;
   }
 
+  /** Returns a short frame with the id of its message; of an unknown message it has none. */
+  #named([end, n, stays, replaced, text, blocks, replace]) {
+    const isMeant = (id) => id.endsWith(end);
+    const id = [...this.#states.keys()].find(isMeant) ?? document.querySelector(`#messages > [id$="${end}"]`)?.id;
+    return { op: "delta", id: id ?? "", n, short: { stays, replaced, text }, blocks, replace };
+  }
+
   #delta(frame, body, state) {
     const tail = tailOf(body);
-    for (const html of frame.blocks ?? []) tail.before(block(html));
+    for (const html of frame.blocks ?? [])
+      tail.before(block(typeof html === "string" ? html : spliced(state.tail, ...html)));
     state.blocks += frame.blocks?.length ?? 0;
     for (const [index, html] of frame.replace ?? []) {
       patchChildren(body.children[index], parse(html));
       state.rev += 1;
     }
     state.n = frame.n;
-    state.tail = state.tail.slice(0, frame.keep ?? 0) + (frame.tail ?? "");
+    if (frame.short) {
+      const { stays, replaced, text } = frame.short;
+      state.tail = spliced(state.tail, state.tail.length - stays - replaced, stays, text);
+    } else state.tail = state.tail.slice(0, frame.keep ?? 0) + (frame.tail ?? "");
     this.#dirty.add(frame.id);
   }
 
@@ -257,6 +270,9 @@ export class Streams {
     return false;
   }
 }
+
+/** Returns a text with something else between its start and its end. */
+const spliced = (text, start, end, between) => text.slice(0, start) + between + text.slice(text.length - end);
 
 const block = (html) => make("div", { className: "block" }, parse(html));
 

@@ -4,6 +4,7 @@ import { copyOf, icon, make, parse, patchElement } from "../ui/dom.js";
 import { dress } from "../ui/faces.js";
 import { fill, words } from "../ui/i18n.js";
 import { formatter, localise } from "../ui/time.js";
+import { ownMentions } from "./session.js";
 
 // The ends of the list while older or newer messages are not loaded.
 
@@ -236,7 +237,9 @@ function prepare(element) {
   note(element);
   dress(element);
   if (element.dataset.userId === page.dataset.viewerId) element.classList.add("mine");
-  if (callsMe(element)) element.classList.add("calls-me");
+  const own = ownMentions(element);
+  if (own.length) element.classList.add("calls-me");
+  for (const mention of own) mention.classList.add("is-me");
   const who = element.querySelector(":scope > .who");
   if (who && !who.textContent) {
     who.textContent = page.dataset.agent || words.assistant; // before the model is known (UI-06)
@@ -264,22 +267,6 @@ function join(element) {
   let before = element.previousElementSibling;
   while (before && !before.dataset.speaker) before = before.previousElementSibling;
   element.classList.toggle("cont", before?.dataset.speaker === element.dataset.speaker);
-}
-
-/** Whether another person's message mentions this user. */
-function callsMe(element) {
-  const me = page.dataset.viewerName;
-  if (!me || element.classList.contains("mine")) return false;
-  const said = element.querySelector(".plain")?.textContent ?? "";
-  // A user whose display name is not unique can be mentioned in both forms: "Ana (ana)" and "Ana".
-  return (
-    isCalled(said, me, /^[\p{L}\p{N}_]/u) || isCalled(said, me.replace(/ \([^()]*\)$/, ""), /^([\p{L}\p{N}_]| \()/u)
-  );
-}
-
-function isCalled(said, name, goesOn) {
-  const at = said.indexOf(`@${name}`);
-  return at >= 0 && !goesOn.test(said.slice(at + name.length + 1));
 }
 
 // Runs of tool calls: more than three finished calls in a row fold into one line, which unfolds them.
@@ -321,7 +308,7 @@ function isFoldable(call) {
   return (
     call !== list.lastElementChild &&
     card.matches(".tool[data-state=done]:not([open])") &&
-    !next?.matches(".terminal, .decision")
+    !next?.matches(".terminal, .decision, .tool-files")
   );
 }
 

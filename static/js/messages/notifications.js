@@ -1,6 +1,7 @@
 // Notifies a user who looks elsewhere, by the tab and, if wanted, by the browser; and reports how far the user has read.
-import { words } from "../ui/i18n.js";
-import { live, page } from "./session.js";
+import { fill, words } from "../ui/i18n.js";
+import { notifyElsewhere } from "../ui/notify.js";
+import { live, ownMentions, page } from "./session.js";
 
 // The browser's tab: the counts of unread messages and of sessions that wait, the title, and the state as an icon.
 
@@ -41,25 +42,30 @@ function turned() {
 /** Returns what the agent asks, once the message with it is on the page. */
 const asked = () => [...document.querySelectorAll("#messages [data-asks]")].at(-1)?.dataset.asks;
 
-/** Whether to notify: the user wants it and looks elsewhere. */
-function tell(words) {
-  const wanted = document.documentElement.dataset.notify === "yes" && globalThis.Notification?.permission === "granted";
-  if (!wanted || (!document.hidden && document.hasFocus())) return;
-  try {
-    const title = page.querySelector("[data-part=title]").textContent.trim();
-    const shown = new Notification(title, { body: words, tag: page.dataset.session, icon: icon.href });
-    shown.addEventListener("click", () => {
-      window.focus();
-      shown.close();
-    });
-  } catch {
-    // on phones only service workers can do this
-  }
+/** Notifies of this session. */
+function tell(body) {
+  const title = page.querySelector("[data-part=title]").textContent.trim();
+  notifyElsewhere(title, body, { session: page.dataset.session });
 }
 
-/** Counts the sessions that wait for this user, in the list of sessions. */
+/** Counts the sessions that wait for this user, and the others that mention them, in the list of sessions. */
 function countWaiting() {
-  showInTab({ waiting: document.querySelectorAll("#rail-list [data-waiting=yes]").length });
+  const rows = [...document.querySelectorAll("#rail-list :is([data-waiting=yes], [data-mentioned=yes])")];
+  const isCounted = ({ dataset }) => dataset.waiting === "yes" || dataset.session !== page.dataset.session;
+  showInTab({ waiting: rows.filter(isCounted).length });
+}
+
+/** The sequence number of the last message on the page. */
+const lastSequence = () => Number([...document.querySelectorAll("#messages [data-sequence]")].at(-1)?.dataset.sequence);
+
+/** Notifies of a message that mentions the user, unless the page has it already or it is an older one that changed. */
+function tellMention({ op, id, sequence, html = "" }) {
+  if (op !== "message" || !html.includes('class="mention"')) return;
+  const fresh = new DOMParser().parseFromString(html, "text/html").querySelector("article");
+  const shown = document.getElementById(id);
+  if (!fresh || !ownMentions(fresh).length || (shown && ownMentions(shown).length)) return;
+  if (!shown && sequence !== null && sequence <= lastSequence()) return;
+  tell(fill(words.mentionedBy, { name: fresh.querySelector(".who").textContent.trim() }));
 }
 
 export function connect() {
@@ -101,6 +107,7 @@ function soon() {
 
 function heard({ detail: frame }) {
   soon();
+  tellMention(frame);
   if (document.hidden && isSaid(frame) && !unread.has(frame.id)) {
     unread.add(frame.id);
     showInTab({ unread: unread.size });

@@ -7,13 +7,14 @@ import { fill, words } from "../ui/i18n.js";
 import { say } from "../ui/notice.js";
 import { openMenu } from "../ui/popover.js";
 import { toast } from "../ui/toast.js";
-import { reveal, toEnd } from "./scroll.js";
+import { openQuestion, reveal, toEnd } from "./scroll.js";
 import { canEdit, live, page } from "./session.js";
 
 const list = document.getElementById("messages");
 const FORM = "form[data-question]";
+// The roles in the workspace that may approve a call, by what its rule asks for.
+const APPROVERS = { admin: ["owner", "admin"], owner: ["owner"] };
 const formOf = (element) => element.closest?.(FORM);
-const first = () => list.querySelector(".question[data-open=yes]");
 
 // What an answer is, by the kind of the question. `choice` is the value of the pressed button.
 
@@ -35,6 +36,13 @@ const ANSWERS = {
   action_selection: (_form, choice) => choice,
   feedback: (form) => Object.fromEntries(fieldsOf(form).map(valueOf)),
   form: (form) => Object.fromEntries([...fieldsOf(form).map(valueOf), ...setsOf(form).map(chosenOf)]),
+  elicitation: (form, choice) => {
+    const number = Number(textOf(form, "number"));
+    const asksMore = fieldsOf(form).length + setsOf(form).length > 0;
+    return choice === "accept" && asksMore
+      ? { action: choice, content: ANSWERS.form(form), number }
+      : { action: choice, number };
+  },
   memory: (form, choice) => {
     if (choice !== "save") return { decision: "reject" };
     return { decision: choice, note: textOf(form, "note"), scope: chosenIn(form)[0] };
@@ -71,7 +79,8 @@ async function send(form, choice) {
   if (form.ariaBusy === "true") return;
   const { id } = form.closest("article");
   settle(form);
-  const unreadable = fieldsOf(form).find(({ validity }) => validity.badInput);
+  const isRefusal = choice === "decline" || choice === "cancel";
+  const unreadable = !isRefusal && fieldsOf(form).find(({ validity }) => validity.badInput);
   if (unreadable) return refuse(form, unreadable.validationMessage);
   form.ariaBusy = "true"; // until the message is rendered again
   try {
@@ -163,11 +172,20 @@ function keep(form) {
   store.keep(nameOf(form.closest("article").id), JSON.stringify({ values, shows: form.dataset.shows ?? "" }));
 }
 
+/** Shows what a call that several people or certain roles have to approve wants of this viewer. */
+function showStanding(question) {
+  const { approvers, approved } = question.dataset;
+  question.dataset.mine = (approved ?? "").split(" ").includes(page.dataset.viewerId) ? "yes" : "no";
+  question.dataset.may = !approvers || APPROVERS[approvers].includes(page.dataset.workspaceRole) ? "yes" : "no";
+}
+
 /** Fills in the draft of an open question; removes that of an answered one. */
 function restore(message) {
   if (!message.matches?.("article.tool_group")) return;
   const form = message.querySelector(FORM);
   if (!form) return forget(message.id);
+  const question = form.closest("[data-approved]");
+  if (question) showStanding(question);
   const draft = store.parsed(store.kept(nameOf(message.id)));
   const parts = partsOf(form);
   if (draft?.values.length !== parts.length) return;
@@ -180,6 +198,10 @@ function connectDrafts() {
   new MutationObserver((records) => {
     for (const { addedNodes } of records) for (const node of addedNodes) restore(node);
   }).observe(list, { childList: true });
+  // Someone else has approved: the new rendering says nothing of this viewer, nor which part of the card was open.
+  new MutationObserver((records) => {
+    for (const { target } of records) restore(target.closest("article"));
+  }).observe(list, { subtree: true, attributeFilter: ["data-approved"] });
   new MutationObserver((records) => {
     for (const { target } of records) if (!target.matches("[data-status=waiting]")) forget(target.id);
   }).observe(list, { subtree: true, attributeFilter: ["data-status"] });
@@ -192,8 +214,8 @@ function connectDrafts() {
 // Going to the open question.
 
 export async function goTo() {
-  if (!first()) await toEnd();
-  const question = first();
+  if (!openQuestion()) await toEnd();
+  const question = openQuestion();
   if (!question) return;
   await reveal(question.closest("article").id, { quietly: true });
   question.focus({ preventScroll: true });
@@ -222,6 +244,8 @@ export function connect() {
   connectDrafts();
   on("question-view", turn);
   on("question-scopes", openScopes);
+  // The link opens the page itself.
+  on("question-open", (link) => send(formOf(link), "accept"));
   list.addEventListener("keydown", submits);
   list.addEventListener("submit", (event) => {
     if (!formOf(event.target)) return;

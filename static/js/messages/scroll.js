@@ -2,13 +2,13 @@
 import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import { textAt } from "../net/http.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
-import { on } from "../ui/commands.js";
+import { on, PHONE } from "../ui/commands.js";
 import { parse } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice } from "../ui/notice.js";
 import { close, openBox } from "../ui/popover.js";
 import { adopt, beyond, lacks, momentOf, unfold } from "./list.js";
-import { live } from "./session.js";
+import { canEdit, live } from "./session.js";
 import { unfoldSummary } from "./summary.js";
 
 // The loaded part of a long session: at first the newest page, later any part.
@@ -213,16 +213,25 @@ function moved() {
     bound = null;
     leave();
   }
-  offerEnd(!following && !(isWhole() && distance() < 2 * NEAR));
+  offerEnd(!following && !(isWhole() && distance() < 2 * NEAR) && !(PHONE.matches && seesQuestion()));
   count();
   lastTop = log.scrollTop;
   lastRoom = log.clientHeight;
 }
 
+/** Returns the first question that waits for an answer, or null. */
+export const openQuestion = () => list.querySelector(".question[data-open=yes]");
+
+/** Returns whether an open question is in view: on phones its buttons are then, too. */
+function seesQuestion() {
+  const question = openQuestion();
+  return question !== null && topOf(question) < log.clientHeight - NEAR;
+}
+
 const topOf = (element) => element.getBoundingClientRect().top - log.getBoundingClientRect().top;
 const lastSequence = () => Number([...list.children].findLast((each) => each.dataset.sequence)?.dataset.sequence ?? 0);
 
-/** Shows on the button how many messages have arrived since the user left the end. */
+/** Shows on the button that the agent asks, or else how many messages have arrived since the user left the end. */
 function count() {
   if (button.hidden) return;
   let added = 0;
@@ -234,7 +243,8 @@ function count() {
     if (last.matches(COUNTED)) added += 1;
   }
   const known = isWhole() ? added : 0;
-  const text = known === 0 ? words.latest : known === 1 ? words.newMessage : fill(words.newMessages, { count: known });
+  const said = known === 1 ? words.newMessage : fill(words.newMessages, { count: known });
+  const text = canEdit && openQuestion() ? words.questionGo : known === 0 ? words.latest : said;
   if (label.textContent !== text) label.textContent = text;
 }
 

@@ -78,7 +78,7 @@ class Live extends Socket {
       case "head":
         return frame.revision > this.revision ? this.sync() : undefined;
       case "rail": // the session list has changed
-        return document.dispatchEvent(new Event("parley:rail"));
+        return document.dispatchEvent(new CustomEvent("parley:rail", { detail: { own: frame.own } }));
       case "reload": // too much is missing to send it piece by piece
         return location.reload();
       case "syncing":
@@ -134,6 +134,9 @@ export const canEdit = page.dataset.canEdit === "yes";
 export const isGuest = page.dataset.guest === "yes";
 /** Whether this user can edit a message: one of a person only as its author or the owner. */
 export const mayEdit = (message) => canEdit && (page.dataset.role === "owner" || !message.matches(".user:not(.mine)"));
+const OWN_MENTION = `.mention[data-mentions~="${page.dataset.viewerId}"]`;
+/** Returns the mentions of this user in a message. */
+export const ownMentions = (message) => [...message.querySelectorAll(OWN_MENTION)];
 export const live = new Live(page.dataset.socket, Number(page.dataset.revision));
 
 /** Sends a command; resolves to its ack, or to null after a notice that it was refused. */

@@ -1,4 +1,5 @@
 // Shared by all pages with the session list: the modules that each of them needs, and keys that work on the whole page.
+import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import * as account from "../sidebar/account.js";
 import * as signOut from "../sidebar/sign_out.js";
 import * as clipboard from "../ui/clipboard.js";
@@ -12,11 +13,38 @@ import * as loading from "../ui/late.js";
 import * as notices from "../ui/notice.js";
 import * as popover from "../ui/popover.js";
 import * as preferences from "../ui/preferences.js";
+import * as push from "../ui/push.js";
 import * as toasts from "../ui/toast.js";
 
 export function connectCommon() {
-  loading.connectAll(commands, faces, notices, popover, preferences, toasts, loading, signOut, clipboard, account);
+  loading.connectAll(
+    commands,
+    faces,
+    notices,
+    popover,
+    preferences,
+    push,
+    toasts,
+    loading,
+    signOut,
+    clipboard,
+    account,
+  );
   connectShortcuts();
+  limitHtmx();
+}
+
+// At its start htmx looks at every attribute of the page for its own ones, and the browser keeps an object for each that was
+// looked at: thousands. Its own elements are few.
+
+const ITS_OWN = "[hx-get], [hx-post]";
+
+function limitHtmx() {
+  document.addEventListener("htmx:before:process", (event) => {
+    if (event.target !== document.body) return;
+    event.preventDefault();
+    for (const element of document.querySelectorAll(ITS_OWN)) htmx.process(element);
+  });
 }
 
 // "?" for help, Shift+Escape to return to the composer.

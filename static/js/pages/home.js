@@ -89,6 +89,11 @@ on("prompt", (button) => {
 
 /** Writes a choice into the form: an agent also sets its model. Nothing can be refused here. */
 function choose(command) {
+  // The page has no suggestions of an agent that was made since it was loaded. The draft stays.
+  if (command.type === "set_agent" && ![...lists].some((list) => list.dataset.agent === command.agent)) {
+    location.assign(`?${new URLSearchParams({ agent: command.agent })}`);
+    return command;
+  }
   if (command.type === "set_agent") [agent.value, model.value] = [command.agent, ""];
   else model.value = `${command.provider}/${command.model}`;
   keepInTab(CHOICE, { agent: agent.value, model: model.value });
@@ -113,7 +118,9 @@ function showChoice() {
   for (const name of button.querySelectorAll(".agent-now bdi")) name.textContent = title;
   const [, ...name] = model.value.split("/"); // a model's name may contain slashes
   button.querySelector(".model-now bdi").textContent = name.join("/") || own || words.defaultModel;
-  button.dataset.address = `${button.dataset.address.split("?")[0]}?${new URLSearchParams({ agent: agent.value, model: model.value })}`;
+  const workspace = form.elements.workspace?.value ?? "";
+  const chosen = new URLSearchParams({ agent: agent.value, model: model.value, workspace });
+  button.dataset.address = `${button.dataset.address.split("?")[0]}?${chosen}`;
 }
 
 /** At home there are no other people: "@" chooses the agent. */

@@ -1,5 +1,6 @@
 // The session page: connects its parts.
 import { Composer } from "../composer/composer.js";
+import * as prompts from "../composer/prompts.js";
 import * as queue from "../composer/queue.js";
 import * as opener from "../dialogs/opener.js";
 import * as header from "../header/header.js";
@@ -31,7 +32,7 @@ import { connectCommon } from "./common.js";
 const at = (id) => document.getElementById(id);
 
 connectCommon();
-connectAll(content, citations, actions, queue, header, notifications, panel, opener);
+connectAll(content, citations, actions, queue, prompts, header, notifications, panel, opener);
 
 const inbox = new Inbox({ missing: () => live.sync(), overtaken, queue });
 const composer = canEdit ? new Composer(showThinking) : null;
@@ -60,7 +61,7 @@ function connectQuestions() {
   let module = null;
   const load = async () => (module ??= await late(() => import("../messages/questions.js")));
   const goTo = async () => (await load())?.goTo();
-  const isAsked = () => list.querySelector(".question[data-open=yes]") !== null;
+  const isAsked = () => scroll.openQuestion() !== null;
   offer({
     id: "question",
     label: words.questionGo,
@@ -93,6 +94,15 @@ function connectQuestions() {
     if (op === "message" && html.includes('class="question"')) load();
   });
   if (list.querySelector(".question")) load();
+  // A notification leads here, to this page or to a new one.
+  if (location.hash === "#waiting") {
+    history.replaceState(null, "", location.pathname);
+    goTo();
+  }
+  navigator.serviceWorker?.addEventListener("message", ({ data }) => {
+    if (data?.hash === "#waiting") goTo();
+    else if (data?.hash) location.hash = data.hash;
+  });
 }
 
 on("suggestions", async (button) => (await late(() => import("../messages/details.js")))?.toggleSuggestions(button));

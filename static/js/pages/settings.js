@@ -3,14 +3,19 @@ import * as signOut from "../sidebar/sign_out.js";
 import { connectCopying } from "../ui/clipboard.js";
 import { ready } from "../ui/commands.js";
 import * as preferences from "../ui/preferences.js";
+import * as push from "../ui/push.js";
 import { localise } from "../ui/time.js";
 import * as toasts from "../ui/toast.js";
+import * as notifications from "./settings_notifications.js";
 
 const at = (id) => document.getElementById(id);
 
-for (const part of [preferences, signOut, toasts]) part.connect();
+for (const part of [preferences, push, signOut, toasts]) part.connect();
 localise(document);
-if (at("preferences")) connectPreferences(at("preferences"), at("saved").dataset);
+if (at("saved")) {
+  for (const form of [at("preferences"), at("notify")]) connectPreferences(form, at("saved").dataset);
+  notifications.connect();
+}
 connectSecrets(at("token-answer"), at("codes"));
 // Later, because the browser's jump to the address's #section at the end of loading takes the focus.
 addEventListener("load", () => setTimeout(() => document.querySelector("[aria-invalid=true]")?.focus()));
@@ -22,12 +27,13 @@ ready();
 /** Applies a choice at once. */
 function connectPreferences(form, said) {
   form.addEventListener("change", async ({ target }) => {
-    if (target.name === "notify" && target.checked && !(await allowed(target))) return;
+    if (target.name === "notify" && !(await notifications.mayChange())) return;
     const value = target.type === "checkbox" && !target.checked ? "no" : target.value;
     if (target.name === "theme") document.dispatchEvent(new CustomEvent("parley:theme", { detail: value }));
     const problem = await preferences.keep({ [target.name]: value }, said.notSaved);
     if (!problem && target.name === "language") return location.reload(); // the page itself changes its language
     toasts.toast(problem || said.saved);
+    if (!problem && target.name === "notify") await notifications.changed();
   });
 }
 
@@ -39,14 +45,6 @@ function connectSecrets(token, codes) {
   }
   if (codes)
     connectCopying(at("copy-codes"), codes, () => [...codes.children].map((code) => code.textContent).join("\n"));
-}
-
-/** Asks the browser for permission when the user switches notifications on; shows a refusal. */
-async function allowed(box) {
-  const answer = "Notification" in window ? await Notification.requestPermission() : "denied";
-  box.checked = answer === "granted";
-  at("notify-refused").hidden = box.checked;
-  return box.checked;
 }
 
 /** Marks the section in view in the navigation: the last one whose top has been passed. */

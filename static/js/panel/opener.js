@@ -11,9 +11,9 @@ const panel = document.getElementById("panel");
 
 const content = () => late(() => import("./panel.js"));
 
-async function open({ focus = "panel", tab = "", past = "" } = {}) {
+async function open({ focus = "panel", tab = "", past = "", path = null } = {}) {
   if (WIDE.matches) keep(REMEMBERED, "open");
-  (await content())?.open(focus, { tab, past });
+  (await content())?.open(focus, { tab, past, path });
 }
 
 async function close() {
@@ -49,9 +49,18 @@ export function connect() {
     slash: "context",
     run: () => openContext(),
   });
+  offer({
+    id: "files",
+    label: words.files,
+    words: words.filesWords,
+    icon: "folder",
+    slash: "files",
+    run: () => open({ focus: "panel-tab-files", tab: "files" }),
+  });
   on("panel", toggle);
   on("panel-close", close);
   on("panel-tab", ({ dataset }) => open({ focus: `panel-tab-${dataset.tab}`, tab: dataset.tab }));
+  on("file-show", ({ dataset }) => open({ focus: "panel-tab-files", tab: "files", path: dataset.path }));
   on("context-past", ({ dataset }) => {
     closeBox();
     openContext(dataset.of);

@@ -1,4 +1,4 @@
-// The panel beside the session: opening and closing, its two tabs, and updates.
+// The panel beside the session: opening and closing, its tabs, and updates.
 import { ask, live, page } from "../messages/session.js";
 import { textAt } from "../net/http.js";
 import { on, PHONE } from "../ui/commands.js";
@@ -7,6 +7,8 @@ import { dress } from "../ui/faces.js";
 import { words } from "../ui/i18n.js";
 import { rove, sideways } from "../ui/options.js";
 import * as context from "./context.js";
+import * as files from "./files.js";
+import * as knowledge from "./knowledge.js";
 import * as prompt from "./system_prompt.js";
 
 const SOON = 150;
@@ -19,14 +21,15 @@ let asked = 0;
 
 /**
  * Opens the panel, with a tab if one is named; the focus goes to the element of that id, if one is named. `past`: the
- * context's tab shows what was sent for that message's answer.
+ * context's tab shows what was sent for that message's answer. `path`: the files' tab shows that file or folder.
  */
-export async function open(focus, { tab = "", past = "" } = {}) {
+export async function open(focus, { tab = "", past = "", path = null } = {}) {
   if (panel.hidden && focus) before = document.activeElement;
   panel.hidden = false;
   isolate();
   if (tab) select(tab);
   if (tab === "context") context.show(past);
+  if (tab === "files" && path !== null) files.show(path);
   if (focus) (document.getElementById(focus) ?? panel).focus();
   await fetchContent();
   // Focus the new content, unless the user has moved the focus.
@@ -61,7 +64,7 @@ function select(wanted) {
   }
 }
 
-const showsContext = () => body.hidden;
+const shown = () => tabs.find((tab) => tab.ariaSelected === "true").dataset.tab;
 
 function refresh() {
   clearTimeout(due);
@@ -69,7 +72,7 @@ function refresh() {
 }
 
 function fetchContent() {
-  return showsContext() ? context.refresh() : fetchAbout();
+  return { context: context.refresh, files: files.refresh, about: fetchAbout }[shown()]();
 }
 
 async function fetchAbout() {
@@ -85,6 +88,7 @@ function show(html) {
   const written = prompt.keep(fresh);
   patchChildren(body, fresh);
   prompt.follow(written);
+  knowledge.follow();
   dress(body);
   showPresent();
 }
@@ -113,11 +117,14 @@ function connectAgents() {
 
 export function connect() {
   context.connect(makeWay);
+  files.connect();
   connectAgents();
+  knowledge.connect();
   prompt.connect();
   live.addEventListener("frame", ({ detail }) => {
     if (panel.hidden) return;
-    if (showsContext()) context.stir(detail.op);
+    if (shown() === "context") context.stir(detail.op);
+    else if (shown() === "files") files.stir(detail.op);
     else if (detail.op === "presence") setTimeout(follow);
     else if (detail.op === "session" || detail.op === "synced" || (detail.op === "status" && detail.status === "idle"))
       refresh();

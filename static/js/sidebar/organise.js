@@ -4,6 +4,7 @@ import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import { post, textAt } from "../net/http.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
 import { offer, on } from "../ui/commands.js";
+import { copyOf } from "../ui/dom.js";
 import { know } from "../ui/faces.js";
 import { fill, words } from "../ui/i18n.js";
 import { openMenu, place } from "../ui/popover.js";
@@ -14,6 +15,7 @@ import { toast } from "../ui/toast.js";
 
 const SOON = 300;
 const EVERY = 15_000;
+const NEAR = 40; // pixels from the end of the conversation
 const list = document.getElementById("rail-list");
 const state = { shown: "", archived: "" };
 let due = 0;
@@ -48,11 +50,40 @@ function soon() {
 export function keepFresh(isRung) {
   if (tellZone().isNew) soon();
   localise(list);
-  document.addEventListener("parley:rail", ({ detail }) => (detail?.now ? refresh() : soon()));
+  document.addEventListener("parley:rail", ({ detail }) => {
+    if (!(detail?.own && showsOwn())) detail?.now ? refresh() : soon();
+  });
   setInterval(() => document.hidden || isRung() || soon(), EVERY);
   document.addEventListener("visibilitychange", () => document.hidden || soon());
   addEventListener("pageshow", (event) => event.persisted && soon());
   atMidnight(soon);
+}
+
+/**
+ * Shows in the row of the open session whether its agent works, after a change of this session alone. Returns false if
+ * more than that may have changed: the row's place, its title, or whether it is unread. Then the list must be fetched.
+ */
+function showsOwn() {
+  const row = document.getElementById(`rail-${list.dataset.current}`);
+  const log = document.getElementById("log");
+  if (!row || !log || document.hidden || loading || showsArchive() || row.querySelector(".rail-rename")) return false;
+  const { status, archived } = document.getElementById("main").dataset;
+  const isFirst = row.dataset.pinned === "yes" || row === list.querySelector("#rail-group-today .rail-row");
+  const isRead = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR;
+  const title = document.querySelector('[data-part="title"]')?.textContent;
+  const isSame =
+    row.dataset.waiting === "no" &&
+    row.dataset.mentioned === "no" &&
+    status !== "waiting" &&
+    row.dataset.archived === (archived || "no");
+  if (!isFirst || !isRead || !isSame || row.querySelector(".rail-title").textContent !== title) return false;
+  row.classList.remove("is-unread");
+  const time = row.querySelector(".rail-time");
+  while (time.previousElementSibling.matches(".pulse, .unread")) time.previousElementSibling.remove();
+  if (status !== "idle") time.before(copyOf("rail-working"));
+  time.dateTime = new Date().toISOString();
+  localise(row);
+  return true;
 }
 
 async function load() {

@@ -6,6 +6,7 @@ import { copyOf } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { openMenu, swallowClick, whenHeld } from "../ui/popover.js";
 import { toast } from "../ui/toast.js";
+import * as mentions from "./mentions.js";
 import { connectWorkspaces, keepFresh, organise, refresh, show, showsArchive, tellHandedOver } from "./organise.js";
 
 const list = document.getElementById("rail-list");
@@ -160,6 +161,7 @@ export function connect(isRung) {
   offerActions();
   list.addEventListener("parley:listed", offerActions);
   connectWorkspaces();
+  mentions.connect();
   connectSelection();
   list.addEventListener("pointerdown", press);
   keepFresh(isRung);

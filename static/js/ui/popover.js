@@ -127,19 +127,33 @@ function escaped(event) {
 
 /**
  * Opens a menu at an element, which gets the focus back when it closes; with its menu already open, the anchor closes it.
- * `groups` of items have a line between them; empty groups are left out. An item is {label, icon, keys, run, danger,
+ * `groups` of items have a line between them, and `headings`, if there are any; empty groups are left out. An item is {label, icon, keys, run, danger,
  * checked, disabled, unread}; `checked` (true or false) makes it a choice, `keys` is its shortcut, `unread` the label
  * of its mark.
  */
-export function openMenu(anchor, groups, { label }) {
+export function openMenu(anchor, groups, { label, headings = [] }) {
   const choices = groups.flat().filter((item) => item.checked !== undefined).length;
   const role = choices > 1 ? "menuitemradio" : "menuitemcheckbox";
-  const parts = groups.filter((group) => group.length).map((group) => group.map((item) => draw(item, role)));
+  const parts = groups
+    .map((group, at) =>
+      grouped(
+        group.map((item) => draw(item, role)),
+        headings[at],
+      ),
+    )
+    .filter((part) => part.length);
   const drawn = parts.flatMap((part, at) => (at ? [make("hr", { role: "separator" }), ...part] : part));
   const element = make("div", { className: "menu", role: "menu", ariaLabel: label }, ...drawn);
   element.addEventListener("keydown", left);
   rove(element, ".menu-item", { keys: { ...ARROWS, ...ENDS }, nameOf: (item) => item.textContent });
   if (show(element, anchor)) element.querySelector(".menu-item")?.focus({ preventScroll: true });
+}
+
+/** Returns the items of a group, below its heading if it has one. */
+function grouped(items, heading) {
+  if (!heading || !items.length) return items;
+  const shown = make("p", { className: "menu-heading", ariaHidden: "true", textContent: heading });
+  return [make("div", { role: "group", ariaLabel: heading }, shown, ...items)];
 }
 
 function draw(item, choice) {

@@ -1,9 +1,11 @@
 // Preferences, stored with the user's account.
 import { post } from "../net/http.js";
+import { keep as store } from "../net/storage.js";
 
 const root = document.documentElement;
 let last = Promise.resolve("");
 let waiting = {};
+let unconfirmed = {};
 
 /**
  * Stores preferences ({theme: "dark"}), even if the page is left at once; resolves to "" or an error text. One request at a
@@ -20,13 +22,25 @@ const isWaiting = () => Object.keys(waiting).length > 0;
 function send(failed) {
   const choices = waiting;
   waiting = {};
+  unconfirmed = choices;
   const sent = post(root.dataset.preferences, choices, failed, { keepalive: true });
-  return sent.then(
+  const answered = sent.then(
     () => "",
     (error) => error.message,
   );
+  return answered.finally(() => (unconfirmed = {}));
 }
 
+/** Sends what waits when the page is left. The next page may be rendered before the server has a choice; it reads the theme here. */
+function leave() {
+  const { theme } = { ...unconfirmed, ...waiting };
+  if (isWaiting()) send("");
+  if (theme !== undefined) leaveTheme(theme || "system");
+}
+
+const leaveTheme = (theme) => store("parley:theme", theme, "sessionStorage");
+
 export function connect() {
-  addEventListener("pagehide", () => isWaiting() && send(""));
+  addEventListener("pagehide", leave);
+  addEventListener("pageshow", () => leaveTheme("")); // also a page that Back brought back, which shows the choice itself
 }

@@ -6,11 +6,26 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from mcp.server.mcpserver import Context, Image, MCPServer
-from mcp.types import ToolAnnotations
+from mcp.shared.exceptions import UrlElicitationRequiredError
+from mcp.types import ElicitRequestURLParams, ElicitResult, ToolAnnotations
+
+FORM = {
+    "type": "object",
+    "properties": {
+        "date": {"type": "string", "format": "date", "title": "Day"},
+        "people": {"type": "integer", "minimum": 1, "maximum": 8, "title": "How many people", "default": 2},
+        "room": {"type": "string", "oneOf": [{"const": "g", "title": "Garden"}, {"const": "h", "title": "Hall"}]},
+        "vegan": {"type": "boolean", "description": "For all of them"},
+        "extras": {"type": "array", "items": {"type": "string", "enum": ["music", "flowers"]}},
+    },
+    "required": ["date", "people"],
+}
 
 server = MCPServer("tests")
+began: list[str] = []
 cancelled: list[str] = []
 met = asyncio.Event()
 waiting: list[str] = []
@@ -61,6 +76,7 @@ def die() -> str:
 @server.tool()
 async def never(context: Context) -> str:
     """Do not answer; `was_cancelled` says whether the call was cancelled."""
+    began.append("never")
     await context.report_progress(1, 3, "begun")
     try:
         await asyncio.Event().wait()
@@ -68,6 +84,12 @@ async def never(context: Context) -> str:
         cancelled.append("never")
         raise
     return ""
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+async def begun() -> list[str]:
+    """Return the calls that have begun and are not answered."""
+    return began
 
 
 @server.tool()
@@ -99,9 +121,81 @@ async def grow(context: Context) -> str:
     return "grown"
 
 
+def told(answer: ElicitResult) -> str:
+    """Return an answer as a text that tests can compare."""
+    return f"{answer.action} {sorted((answer.content or {}).items())}"
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+async def book(context: Context, where: str = "the inn") -> str:
+    """Book a table."""
+    asked: Any = context.session
+    return told(await asked.elicit_form(f"When do you want to come to {where}?", FORM, context.request_id))
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+async def ask_twice(context: Context) -> str:
+    """Ask two questions."""
+    schema = {"type": "object", "properties": {"name": {"type": "string", "minLength": 2}}, "required": ["name"]}
+    asked: Any = context.session
+    first = await asked.elicit_form("Who are you?", schema, context.request_id)
+    second = await asked.elicit_form("And who else?", schema, context.request_id)
+    return f"{told(first)}, {told(second)}"
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+async def ask_nonsense(context: Context) -> str:
+    """Ask with a form that has a table in it."""
+    asked: Any = context.session
+    schema = {"type": "object", "properties": {"table": {"type": "object"}}}
+    return told(await asked.elicit_form("What?", schema, context.request_id))
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+async def sign_in(context: Context, url: str = "https://pay.example.com/sign-in?a=1") -> str:
+    """Let a person sign in."""
+    return (await context.elicit_url("Sign in to your account.", url, "e1")).action
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+async def needs_page(context: Context) -> str:
+    """Refuse to work before a page has been opened."""
+    page = ElicitRequestURLParams(message="Accept the terms.", url="https://terms.example.com/", elicitation_id="e2")
+    raise UrlElicitationRequiredError([page])
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+async def ask_and_leave(context: Context) -> str:
+    """Ask, and return without waiting for the answer."""
+    asked: Any = context.session
+    schema = {"type": "object", "properties": {}}
+    waiting_task = asyncio.create_task(asked.elicit_form("Still there?", schema, context.request_id))
+    await asyncio.sleep(0.2)
+    waiting_task.cancel()
+    return "left"
+
+
 @server.resource("notes://first", description="The first note.")
 def note() -> str:
     return "a note"
+
+
+@server.prompt()
+def review(code: str, language: str = "Python") -> str:
+    """Review some code."""
+    return f"Review this {language} code:\n{code}"
+
+
+@server.resource("notes://asked/{name}")
+async def asked_note(name: str, context: Context) -> str:
+    asked: Any = context.session
+    return told(await asked.elicit_form(f"Which {name}?", {"type": "object", "properties": {}}, context.request_id))
+
+
+@server.prompt()
+def greet() -> str:
+    """Say hello."""
+    return "Say hello to everyone."
 
 
 if __name__ == "__main__":

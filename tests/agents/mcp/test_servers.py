@@ -16,7 +16,7 @@ import pytest
 
 from agents.mcp import connection
 from agents.mcp.config import ServerConfig
-from agents.mcp.pool import Servers
+from agents.mcp.pool import PromptRefusedError, Servers
 from agents.messages import ToolCall, ToolResult
 from agents.sandbox.command import Sandbox
 from agents.sandbox.folder import make_folder
@@ -75,9 +75,19 @@ async def test_a_program_gives_its_tools() -> None:
         failing = await run(found["fail"])
         assert failing.is_error
         assert "fail" in failing.content
-        assert (await run(found["picture"])).content == "[image, image/png, 6 bytes: it cannot be shown to you]"
+        assert (await run(found["picture"])).content == "[image, image/png, 6 bytes: it was not kept]"
         assert "a note" in (await run(found["read_resource"], uri="notes://first")).content
         assert "[cut after 50,000 characters]" in (await run(found["huge"])).content
+
+
+async def test_a_refused_prompt_has_the_words_of_the_server() -> None:
+    """UI-17: people read why, without what is for models."""
+    async with opened(program()) as servers:
+        await tools(servers)
+        with pytest.raises(PromptRefusedError) as refused:
+            await asyncio.to_thread(servers.fill_prompt, "it__nothing", {}, ["it__*"])
+        assert "nothing" in refused.value.reason
+        assert "MCP server" not in refused.value.reason
 
 
 async def test_a_program_has_no_secrets_of_parley(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,6 +113,15 @@ async def test_a_call_that_is_answered_with_nonsense_fails() -> None:
         assert result.is_error
         assert "ended before it answered" in result.content
         assert (await run(found["home"])).content == str(Path.home())
+
+
+async def test_lists_that_a_server_refuses_cost_no_tools(caplog: pytest.LogCaptureFixture) -> None:
+    """UI-16: its prompts by an error, its resources by a result that is none."""
+    command = (sys.executable, str(NONSENSE), "lists")
+    async with opened(ServerConfig(command=command, sandbox=False)) as servers:
+        found = await tools(servers)
+        assert (await run(found["home"])).content == str(Path.home())
+    assert "no prompts today" in caplog.text
 
 
 async def test_a_program_runs_in_a_sandbox(tmp_path: Path) -> None:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from base64 import b64encode
+from pathlib import Path
+
 import mcp_types as types
+import pytest
 
 from agents.mcp.config import ServerConfig
 from agents.mcp.pool import Servers
-from agents.mcp.tools import schema_for_models, text_of, tool_name
+from agents.mcp.results import read_result
+from agents.mcp.tools import schema_for_models, tool_name
+from agents.messages import Source
+from agents.sandbox.command import Limits, Sandbox
+from agents.tools import ToolContext
 
 
 def test_names_are_short_unique_and_of_allowed_characters() -> None:
@@ -24,29 +33,101 @@ def test_schemas_are_objects() -> None:
     assert schema_for_models({"type": "object", "description": "x" * 30_000}) == {"type": "object", "properties": {}}
 
 
-def test_each_type_of_content_has_its_text() -> None:
-    result = types.CallToolResult(
-        content=[
-            types.TextContent(text="hello"),
-            types.ImageContent(data="MTIz", mime_type="image/png"),
-            types.AudioContent(data="MTIz", mime_type="audio/wav"),
-            types.ResourceLink(uri="a://b", name="b", description="A file"),
-            types.EmbeddedResource(resource=types.TextResourceContents(uri="a://c", text="inside")),
-            types.EmbeddedResource(resource=types.BlobResourceContents(uri="a://d", blob="MTIz")),
-        ]
-    )
-    assert text_of(result).split("\n\n") == [
-        "hello",
-        "[image, image/png, 3 bytes: it cannot be shown to you]",
-        "[audio, audio/wav, 3 bytes: it cannot be played to you]",
-        "[link to a resource] a://b: A file",
-        "[resource a://c]\ninside",
-        "[resource a://d, 3 bytes: it is not text]",
+WHOLE = types.CallToolResult(
+    content=[
+        types.TextContent(text="hello"),
+        types.ImageContent(data="MTIz", mime_type="image/png"),
+        types.AudioContent(data="MTIz", mime_type="audio/wav"),
+        types.ResourceLink(uri="a://b", name="b", description="A file"),
+        types.ResourceLink(uri="https://b.example/", name="b", title="B", description="A page"),
+        types.EmbeddedResource(resource=types.TextResourceContents(uri="a://c", text="inside")),
+        types.EmbeddedResource(resource=types.BlobResourceContents(uri="a://d", blob="MTIz")),
+        types.EmbeddedResource(resource=types.BlobResourceContents(uri="a://e", blob="?")),
     ]
+)
 
 
-def test_structured_content_alone_is_json() -> None:
-    assert text_of(types.CallToolResult(content=[], structured_content={"a": "ä"})) == '{"a": "ä"}'
+async def test_each_type_of_content_has_its_text_and_files(tmp_path: Path) -> None:
+    """UI-16: data is kept in the workspace, links to the web can be cited, and the model learns of all."""
+    changes: list[int] = []
+    context = ToolContext(sandbox=Sandbox(tmp_path), files_changed=lambda: changes.append(1))
+    read = await read_result(WHOLE, "server", "draw it", context)
+    assert read.text.split("\n\n") == [
+        "hello",
+        "[image, image/png, 3 bytes: people see it; it is in the workspace as tool-results/draw-it-1.png]",
+        "[audio, audio/wav, 3 bytes: people see it; it is in the workspace as tool-results/draw-it-1.wav]",
+        "[link to a resource] a://b: A file",
+        "[1] https://b.example/: A page",
+        "[resource a://c]\ninside",
+        "[resource a://d, 3 bytes: people see it; it is in the workspace as tool-results/draw-it-1.bin]",
+        "[resource a://e: it is broken]",
+    ]
+    assert read.sources == (Source(1, "B", "https://b.example/"),)
+    assert [(file.path[13:], file.media_type, file.size) for file in read.files] == [
+        ("draw-it-1.png", "image/png", 3),
+        ("draw-it-1.wav", "audio/wav", 3),
+        ("draw-it-1.bin", "", 3),
+    ]
+    assert (tmp_path / read.files[0].path).read_bytes() == b"123"
+    assert len(changes) == 3
+    again = await read_result(WHOLE, "server", "draw it", context)
+    assert again.files[0].path == "tool-results/draw-it-2.png"
+
+
+async def test_files_are_not_kept_where_they_cannot_be(tmp_path: Path) -> None:
+    """UI-16: without a workspace, and where a command has put a link in the way, the text says so."""
+    without = await read_result(WHOLE, "server", "x", ToolContext())
+    assert "[image, image/png, 3 bytes: it was not kept]" in without.text
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/tool-results").symlink_to(tmp_path / "elsewhere")
+    linked = await read_result(WHOLE, "server", "x", ToolContext(sandbox=Sandbox(tmp_path / "work")))
+    assert "[image, image/png, 3 bytes: it could not be kept]" in linked.text
+    assert (list((tmp_path / "elsewhere").iterdir()), linked.files) == ([], ())
+
+
+async def test_a_full_workspace_takes_no_files(tmp_path: Path) -> None:
+    """UI-16: the limits are those of commands, and count what a file would add."""
+    few = Sandbox(tmp_path / "few", limits=Limits(workspace_files=2))
+    read = await read_result(WHOLE, "server", "x", ToolContext(sandbox=few))
+    assert "[audio, audio/wav, 3 bytes: it was not kept, because the workspace is full]" in read.text
+    assert len(read.files) == 1
+    small = Sandbox(tmp_path / "small", limits=Limits(workspace_mb=1))
+    data = b64encode(b"x" * 600_000).decode()
+    image = types.ImageContent(data=data, mime_type="image/png")
+    read = await read_result(types.CallToolResult(content=[image, image]), "server", "x", ToolContext(sandbox=small))
+    assert len(read.files) == 1
+    assert "[image, image/png, 600,000 bytes: it was not kept, because the workspace is full]" in read.text
+
+
+async def test_a_full_disk_takes_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UI-16: Parley itself needs what is left."""
+    monkeypatch.setattr("agents.sandbox.process.MIN_FREE_MB", 10**12)
+    read = await read_result(WHOLE, "server", "x", ToolContext(sandbox=Sandbox(tmp_path)))
+    assert read.files == ()
+
+
+async def test_an_error_keeps_no_files(tmp_path: Path) -> None:
+    """UI-16: no card would show them."""
+    failed = WHOLE.model_copy(update={"is_error": True})
+    read = await read_result(failed, "server", "x", ToolContext(sandbox=Sandbox(tmp_path)))
+    assert (read.files, os.listdir(tmp_path)) == ((), [])
+    assert "[image, image/png, 3 bytes: it was not kept]" in read.text
+
+
+async def test_types_of_data_can_be_stored(tmp_path: Path) -> None:
+    """UI-16: whatever the server says; PostgreSQL takes no NUL in JSON."""
+    odd = types.CallToolResult(content=[types.ImageContent(data="MTIz", mime_type="image/\x00\ud800" + "x" * 200)])
+    read = await read_result(odd, "server", "x", ToolContext(sandbox=Sandbox(tmp_path)))
+    [file] = read.files
+    assert file.media_type == "image/\ufffd\ufffd" + "x" * 92
+    link = types.ResourceLink(uri="https://b.example/\ud800", name="b")
+    assert not (await read_result(types.CallToolResult(content=[link]), "server", "x", ToolContext())).sources
+
+
+async def test_structured_content_alone_is_json() -> None:
+    result = types.CallToolResult(content=[], structured_content={"a": "ä"})
+    assert (await read_result(result, "server", "x", ToolContext())).text == '{"a": "ä"}'
 
 
 def test_servers_that_cannot_work_are_named() -> None:

@@ -34,6 +34,27 @@ async def staff_security(page: Page, showcase: Showcase) -> None:
 
 
 @screen
+async def staff_workers(page: Page, showcase: Showcase) -> None:
+    await sign_in_as(page, showcase, "admin")
+    await page.goto("/admin/chat/worker/")
+
+
+@screen
+async def staff_draining(page: Page, showcase: Showcase) -> None:
+    await staff_workers(page, showcase)
+    await page.locator("input.action-select").first.check()
+    await page.locator("select[name=action]").select_option("drain")
+    await page.get_by_role("button", name="Apply").click()
+    await expect(page.get_by_role("button", name="Drain")).to_be_visible()
+
+
+@screen
+async def staff_runs(page: Page, showcase: Showcase) -> None:
+    await sign_in_as(page, showcase, "admin")
+    await page.goto("/admin/chat/sessionrun/")
+
+
+@screen
 async def staff_session(page: Page, showcase: Showcase) -> None:
     await _of_session(page, showcase)
 

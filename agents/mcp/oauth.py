@@ -1,0 +1,239 @@
+"""Sign in to an MCP server with OAuth: begin it, end it with what the browser brings back, and renew the token.
+
+The SDK finds the authorization server, registers a client and exchanges the code. Each step is a request of its own, so
+that any process can serve it: what one step leaves for the next is in `Begun` and `Grant`, which the caller keeps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from typing import Any, Protocol
+from urllib.parse import urljoin
+
+import httpx2
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrationError, OAuthTokenError
+from mcp.client.auth.oauth2 import PKCEParameters
+from mcp.client.auth.utils import validate_authorization_response_iss
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
+from pydantic import AnyUrl, ValidationError
+from yarl import URL
+
+from agents.mcp.config import AddedServer
+from agents.mcp.connection import reason
+from agents.mcp.http import is_internal, open_client
+from agents.mcp.sign_in import Begun, Client, Grant, Returned, SignInEnded, SignInFailed, Tokens
+from agents.messages import Json
+
+SECONDS = 30.0
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": LATEST_HANDSHAKE_VERSION,
+        "capabilities": {},
+        "clientInfo": {"name": "Parley", "version": "1"},
+    },
+}
+HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": LATEST_HANDSHAKE_VERSION}
+
+
+class _Redirect(BaseException):  # no Exception, since the SDK logs those with a traceback
+    """The SDK wants a person to open this address."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+
+class _Memory:
+    """The SDK's storage for one step."""
+
+    def __init__(self, client: OAuthClientInformationFull | None) -> None:
+        self.client = client
+        self.tokens: OAuthToken | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.client = client_info
+
+
+class _Provider(OAuthClientProvider):
+    """The SDK's flow, cut where it would wait in this process for the person to come back."""
+
+    def __init__(self, url: str, redirect_uri: str, memory: _Memory) -> None:
+        is_web = redirect_uri.startswith("https://")
+        metadata = OAuthClientMetadata(
+            client_name="Parley",
+            redirect_uris=[AnyUrl(redirect_uri)],
+            application_type="web" if is_web else "native",
+        )
+        super().__init__(url, metadata, memory, redirect_handler=self._redirect, callback_handler=_never)
+        self.memory = memory
+        self.begun: Begun | None = None
+        self.returned: Returned | None = None
+
+    @property
+    def token_endpoint(self) -> str:
+        metadata = self.context.oauth_metadata
+        if metadata is not None and metadata.token_endpoint:
+            return str(metadata.token_endpoint)
+        return urljoin(self.context.get_authorization_base_url(self.context.server_url), "/token")
+
+    @property
+    def resource(self) -> str | None:
+        is_sent = self.context.should_include_resource_param(LATEST_HANDSHAKE_VERSION)
+        return self.context.get_resource_url() if is_sent else None
+
+    async def _redirect(self, url: str) -> None:
+        raise _Redirect(url)
+
+    async def _perform_authorization_code_grant(self) -> tuple[str, str]:
+        """Return the code and the verifier of a person who has come back; else let the SDK build the address."""
+        self._choose_client_authentication()
+        if self.begun is None or self.returned is None:
+            return await super()._perform_authorization_code_grant()
+        # The code and the client's secret go nowhere else than where the person was sent by.
+        if self.token_endpoint != self.begun.token_endpoint:
+            raise OAuthFlowError("the server has named another authorization server in the meantime")
+        validate_authorization_response_iss(self.returned.iss, self.context.oauth_metadata)
+        return self.returned.code, self.begun.verifier
+
+    def _choose_client_authentication(self) -> None:
+        """Say how a client that was registered by hand proves who it is, by what the server knows."""
+        client, metadata = self.context.client_info, self.context.oauth_metadata
+        if client is None or client.token_endpoint_auth_method or not client.client_secret:
+            return
+        known = metadata.token_endpoint_auth_methods_supported if metadata else None
+        uses_post = known is not None and "client_secret_basic" not in known
+        client.token_endpoint_auth_method = "client_secret_post" if uses_post else "client_secret_basic"
+
+
+async def _never() -> AuthorizationCodeResult:
+    raise OAuthFlowError("no one waits for the person here")
+
+
+async def begin(server: AddedServer, redirect_uri: str, client: Client | None = None) -> Begun:
+    """Find out where a person signs in. Raises SignInFailed, also if the server asks for no sign-in."""
+    provider = _Provider(server.config.url or "", redirect_uri, _Memory(_registered(client, redirect_uri)))
+    try:
+        await _ask(server, provider)
+    except _Redirect as redirect:
+        pkce, state = PKCEParameters.generate(), PKCEParameters.generate().code_verifier[:64]
+        # In place of the SDK's own, which end with this step.
+        url = URL(redirect.url).update_query(code_challenge=pkce.code_challenge, state=state)
+        _check_address(url, server)
+        assert provider.context.client_info is not None  # noqa: S101  # it is in the address
+        known = provider.context.client_info.model_dump(mode="json", exclude_none=True)
+        return Begun(str(url), state, pkce.code_verifier, provider.token_endpoint, known)
+    raise SignInFailed("it does not ask for a sign-in")
+
+
+async def finish(server: AddedServer, redirect_uri: str, begun: Begun, returned: Returned) -> Grant:
+    """Exchange the code for tokens. Raises SignInFailed."""
+    memory = _Memory(OAuthClientInformationFull.model_validate(begun.client))
+    provider = _Provider(server.config.url or "", redirect_uri, memory)
+    provider.begun, provider.returned = begun, returned
+    await _ask(server, provider)
+    if memory.tokens is None or memory.client is None:
+        raise SignInFailed("the authorization server gave no token")
+    kept = memory.client.model_dump(mode="json", exclude_none=True)
+    return _grant(memory.tokens, kept, provider.token_endpoint, provider.resource)
+
+
+async def renew(server: AddedServer, grant: Grant) -> Grant:
+    """Get a new access token. Raises SignInEnded if a person has to sign in again, SignInFailed for now."""
+    if grant.refresh_token is None:
+        raise SignInEnded
+    provider = _Provider(server.config.url or "", "http://localhost/", _Memory(None))
+    provider.context.client_info = OAuthClientInformationFull.model_validate(grant.client)
+    data = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token}
+    data["client_id"] = provider.context.client_info.client_id
+    if grant.resource is not None:
+        data["resource"] = grant.resource
+    try:
+        data, headers = provider.context.prepare_token_auth(data, {"accept": "application/json"})
+        async with asyncio.timeout(SECONDS), open_client(server.config, https_only=True) as client:
+            answer = await client.post(grant.token_endpoint, data=data, headers=headers)
+        if answer.status_code in (400, 401):
+            raise SignInEnded
+        answer.raise_for_status()
+        tokens = OAuthToken.model_validate_json(answer.content)
+    except (httpx2.HTTPError, TimeoutError, ValidationError, OAuthTokenError) as error:
+        raise SignInFailed(reason(error)) from error
+    # A server that does not name them again leaves them as they are.
+    tokens.refresh_token = tokens.refresh_token or grant.refresh_token
+    return _grant(tokens, grant.client, grant.token_endpoint, grant.resource)
+
+
+class Bearer(httpx2.Auth):
+    """Sends the access token with each request, and asks for another one when the server refuses it."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        token = await self._tokens.current()
+        request.headers["Authorization"] = f"Bearer {token}"
+        answer = yield request
+        if answer.status_code == 401:
+            token = await self._tokens.renewed(token)
+            request.headers["Authorization"] = f"Bearer {token}"
+            yield request
+
+
+class HasTokens(Protocol):
+    """What `_grant` reads of the SDK's tokens."""
+
+    access_token: str
+    refresh_token: str | None
+    expires_in: int | None
+
+
+def _grant(tokens: HasTokens, client: Json, token_endpoint: str, resource: str | None) -> Grant:
+    expires_at = time.time() + tokens.expires_in if tokens.expires_in else None
+    return Grant(client, token_endpoint, resource, tokens.access_token, tokens.refresh_token, expires_at)
+
+
+def _registered(client: Client | None, redirect_uri: str) -> OAuthClientInformationFull | None:
+    if client is None:
+        return None
+    method: Any = None if client.secret else "none"
+    return OAuthClientInformationFull(
+        client_id=client.id,
+        client_secret=client.secret or None,
+        redirect_uris=[AnyUrl(redirect_uri)],
+        token_endpoint_auth_method=method,
+    )
+
+
+async def _ask(server: AddedServer, provider: _Provider) -> None:
+    """Send a request that makes the SDK sign in. Raises SignInFailed, or _Redirect."""
+    headers = {**server.headers, **HEADERS}
+    try:
+        async with asyncio.timeout(SECONDS), open_client(server.config, https_only=True) as client:
+            # The headers are for the server alone: the requests of the sign-in are built without them.
+            sent = client.stream("POST", server.config.url or "", json=INITIALIZE, headers=headers, auth=provider)
+            async with sent as answer:
+                if answer.status_code >= 400:
+                    raise SignInFailed(f"it answered with the status {answer.status_code}")
+    except TimeoutError as error:
+        raise SignInFailed(f"it did not answer within {SECONDS:g} seconds") from error
+    except (httpx2.HTTPError, OAuthFlowError, OAuthRegistrationError, OAuthTokenError, ValueError) as error:
+        raise SignInFailed(reason(error)) from error
+
+
+def _check_address(url: URL, server: AddedServer) -> None:
+    """Raise SignInFailed unless people may be sent to an address."""
+    if url.scheme != "https" and not (url.scheme == "http" and is_internal(server.config, url.raw_host or "")):
+        raise SignInFailed("its authorization server has an address without https")

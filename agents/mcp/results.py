@@ -1,0 +1,131 @@
+"""Results of MCP servers as text for the model, with files for people: images, audio and other data."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import logging
+import mimetypes
+from base64 import b64decode
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import mcp_types as types
+
+from agents.foreign_text import ForeignText
+from agents.messages import Source, ToolFile
+from agents.safe_text import clean, cut
+from agents.sandbox.keeping import keep_file
+from agents.sources import SourceNumbers, is_web_address
+from agents.threads import in_thread
+from agents.tools import ToolContext
+
+logger = logging.getLogger(__name__)
+
+LONGEST_RESULT = 50_000
+# Files of one result that are kept.
+MOST_FILES = 20
+FOLDER = "tool-results"
+LONGEST_TYPE = 100
+# What `mimetypes` knows on some machines alone.
+ENDINGS = {"audio/wav": ".wav", "audio/x-wav": ".wav", "audio/mpeg": ".mp3", "audio/ogg": ".ogg", "image/webp": ".webp"}
+
+
+@dataclass
+class _Kept:
+    """What the parts of a result have beside their text."""
+
+    stem: str
+    context: ToolContext
+    files: list[ToolFile] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+
+
+async def read_result(result: types.CallToolResult, origin: str, stem: str, context: ToolContext) -> ForeignText:
+    """Return a result: its parts in their order, structured content only where no text says the same.
+
+    Data is kept in the workspace as files whose names begin with `stem`, unless the result is an error, whose files no
+    card shows; links to the web can be cited.
+    """
+    kept = _Kept(stem, replace(context, sandbox=None) if result.is_error else context)
+    parts = [await _part(part, kept) for part in result.content]
+    structured = result.structured_content
+    if structured is not None and not any(isinstance(part, types.TextContent) for part in result.content):
+        parts.append(json.dumps(structured, ensure_ascii=False))
+    return ForeignText(_joined(parts), origin, tuple(kept.sources), tuple(kept.files))
+
+
+async def read_contents(
+    contents: Iterable[types.TextResourceContents | types.BlobResourceContents],
+    origin: str,
+    stem: str,
+    context: ToolContext,
+) -> ForeignText:
+    """Return the contents of a resource, as `read_result` does."""
+    kept = _Kept(stem, context)
+    parts = [await _contents(each, kept) for each in contents]
+    return ForeignText(_joined(parts), origin, files=tuple(kept.files))
+
+
+async def _part(part: types.ContentBlock, kept: _Kept) -> str:
+    match part:
+        case types.TextContent():
+            return part.text
+        case types.ImageContent():
+            return await _data("image", part.mime_type, part.data, kept)
+        case types.AudioContent():
+            return await _data("audio", part.mime_type, part.data, kept)
+        case types.ResourceLink():
+            return _link(part, kept)
+        case types.EmbeddedResource():
+            return await _contents(part.resource, kept)
+
+
+async def _contents(resource: types.TextResourceContents | types.BlobResourceContents, kept: _Kept) -> str:
+    kind = f", {resource.mime_type}" if resource.mime_type else ""
+    if isinstance(resource, types.TextResourceContents):
+        return f"[resource {resource.uri}{kind}]\n{resource.text}"
+    return await _data(f"resource {resource.uri}", resource.mime_type or "", resource.blob, kept)
+
+
+def _link(link: types.ResourceLink, kept: _Kept) -> str:
+    """Return a link as a line; one to the web has a number, so that the answer can cite it."""
+    if not is_web_address(link.uri):
+        return f"[link to a resource] {listed(link)}"
+    source = (kept.context.sources or SourceNumbers()).number(link.title or link.name, link.uri)
+    kept.sources.append(source)
+    return f"[{source.number}] {listed(link)}"
+
+
+def listed(resource: types.Resource) -> str:
+    words = resource.description or resource.title or resource.name
+    return f"{resource.uri}: {' '.join(words.split())[:200]}"
+
+
+async def _data(kind: str, media_type: str, base64: str, kept: _Kept) -> str:
+    media_type = clean(media_type)[:LONGEST_TYPE]
+    about = ", ".join(filter(None, (kind, media_type)))
+    try:
+        data = b64decode(base64, validate=True)
+    except (ValueError, binascii.Error):
+        return f"[{about}: it is broken]"
+    about = f"{about}, {len(data):,} bytes"
+    sandbox = kept.context.sandbox
+    if sandbox is None or len(kept.files) >= MOST_FILES:
+        return f"[{about}: it was not kept]"
+    plain_type = media_type.partition(";")[0].strip().lower()
+    ending = ENDINGS.get(plain_type) or mimetypes.guess_extension(plain_type) or ".bin"
+    try:
+        path = await in_thread(keep_file, sandbox, FOLDER, kept.stem, ending, data)
+    except OSError as error:
+        logger.warning("A file of a tool's result could not be kept: %r", error)
+        return f"[{about}: it could not be kept]"
+    if path is None:
+        return f"[{about}: it was not kept, because the workspace is full]"
+    kept.context.files_changed()
+    kept.files.append(ToolFile(path, media_type, len(data)))
+    return f"[{about}: people see it; it is in the workspace as {path}]"
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return cut("\n\n".join(part for part in parts if part), LONGEST_RESULT)

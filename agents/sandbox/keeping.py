@@ -1,0 +1,51 @@
+"""Keep what a tool has returned as a file of the workspace, without following links that commands have put there."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+
+from agents.sandbox.command import Sandbox
+from agents.sandbox.folder import give_away, make_folder
+from agents.sandbox.process import has_room
+
+READABLE = 0o644
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+LONGEST_STEM = 60
+MOST_TRIES = 1_000
+
+
+def keep_file(sandbox: Sandbox, folder: str, stem: str, ending: str, data: bytes) -> str | None:
+    """Write a new file to a folder of the workspace; return its path there. Blocks; raises OSError.
+
+    A number follows the stem if the name is taken. None: the workspace, or the disk, is full.
+    """
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:LONGEST_STEM] or "file"
+    make_folder(sandbox.workspace)
+    if not has_room(sandbox, len(data)):
+        return None
+    inside = os.open(sandbox.workspace, _FOLDER)
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o755, dir_fd=inside)
+            give_away(folder, inside)
+        place = os.open(folder, _FOLDER, dir_fd=inside)
+    finally:
+        os.close(inside)
+    try:
+        for number in range(1, MOST_TRIES):
+            name = f"{stem}-{number}{ending}"
+            with suppress(FileExistsError):
+                _write(place, name, data)
+                return f"{folder}/{name}"
+    finally:
+        os.close(place)
+    raise FileExistsError(f"{folder}/{stem}")
+
+
+def _write(place: int, name: str, data: bytes) -> None:
+    with os.fdopen(os.open(name, _NEW_FILE, READABLE, dir_fd=place), "wb") as file:
+        file.write(data)
+    give_away(name, place)

@@ -1,0 +1,62 @@
+"""Cut texts into passages, and into the words by which passages are found."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+# Characters of a passage: enough for an answer, and few enough that several fit into a result.
+LONGEST = 1_500
+# A heading begins a passage if the one before it has at least so many.
+LEAST_BEFORE_HEADING = 400
+# A word of more characters is data, not language.
+LONGEST_WORD = 60
+_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+_HEADING = re.compile(r"#{1,6} ")
+# Where a paragraph that is too long may end, the best place first.
+_ENDS = (re.compile(r"\n"), re.compile(r"(?<=[.!?;])\s|(?<=[。！？；])"), re.compile(r"\s"))
+# Scripts without spaces between words, or with endings that stick to them: pairs of characters stand for words there.
+_PAIRED = "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+_PAIRED += "\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"[{_PAIRED}]+|[^\W_{_PAIRED}]+")
+_STARTS_PAIRED = re.compile(rf"[{_PAIRED}]")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+
+def split(text: str) -> Iterator[str]:
+    """Yield the passages of a text, each of at most LONGEST characters: whole paragraphs as far as possible."""
+    passage = ""
+    for paragraph in _BLANK_LINES.split(text.strip()):
+        is_new_part = bool(_HEADING.match(paragraph)) and len(passage) >= LEAST_BEFORE_HEADING
+        if passage and (is_new_part or len(passage) + 2 + len(paragraph) > LONGEST):
+            yield passage.rstrip()
+            passage = ""
+        passage = f"{passage}\n\n{paragraph}" if passage else paragraph
+        while len(passage) > LONGEST:
+            end = _end_in(passage)
+            yield passage[:end].rstrip()
+            passage = passage[end:].lstrip()
+    if passage.strip():
+        yield passage.rstrip()
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text as they are indexed and searched, in order: in one case, without accents."""
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    found = list[str]()
+    for word in _WORD.findall(unicodedata.normalize("NFC", plain)):
+        if _STARTS_PAIRED.match(word):
+            found += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
+        elif len(word) <= LONGEST_WORD:
+            found.append(word)
+    return found
+
+
+def _end_in(passage: str) -> int:
+    """Return where a passage that is too long is cut: at the last good place in its second half, if there is one."""
+    for pattern in _ENDS:
+        places = [found.end() for found in pattern.finditer(passage, LONGEST // 2, LONGEST)]
+        if places:
+            return places[-1]
+    return LONGEST

@@ -1,0 +1,42 @@
+"""The ids that log lines carry: of the request or socket, the session, the turn and the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids")
+_NONE: Mapping[str, str] = {}
+# Those of the whole process.
+_of_process: dict[str, str] = {}
+
+
+def log_ids() -> Mapping[str, str]:
+    """Return the ids of the current task or thread."""
+    return _ids.get(_NONE)
+
+
+def all_log_ids() -> Mapping[str, str]:
+    """Return the ids of the current task or thread, and those of the process."""
+    return {**_of_process, **log_ids()}
+
+
+def add_log_ids(**ids: str) -> None:
+    """Add ids for the rest of the current task, and for tasks that it starts from now on."""
+    _ids.set({**log_ids(), **ids})
+
+
+def set_worker(worker_id: str) -> None:
+    """Set the worker of this process."""
+    _of_process["worker"] = worker_id
+
+
+@contextmanager
+def logging_ids(ids: Mapping[str, str]) -> Iterator[None]:
+    """Use these ids for a block."""
+    token = _ids.set(ids)
+    try:
+        yield
+    finally:
+        _ids.reset(token)

@@ -1,0 +1,1 @@
+"""Back the data up into one archive, and restore it: the database, the attached files, workspaces, the secret key."""

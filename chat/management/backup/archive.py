@@ -1,0 +1,182 @@
+"""The archive of a backup: a tar file whose last member, the manifest, has the size and checksum of each other one."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import IO, Any, Self
+
+from config.data_folder import OWNER_ONLY_FILE, OWNER_ONLY_FOLDER, sync_folder
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+FILES, WORKSPACES, KEY, PUSH_KEY = "files/", "workspaces/", "secret_key", "vapid_key"
+
+
+class BackupError(Exception):
+    """A backup cannot be made, read or restored; the message says why, and what to do."""
+
+
+class ArchiveWriter:
+    """Writes an archive under another name until it is complete and on disk. Use it as a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._draft = path.with_name(f"{path.name}.new")
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._file: IO[bytes] = io.BytesIO()
+        self._tar: tarfile.TarFile | None = None
+
+    def __enter__(self) -> Self:
+        self.path.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+        handle = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ONLY_FILE)
+        self._file = os.fdopen(handle, "wb")
+        self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+        with suppress(OSError):
+            self._draft.unlink()
+
+    def add(self, name: str, source: IO[bytes], size: int, *, mode: int = OWNER_ONLY_FILE) -> None:
+        """Add `size` bytes of a file. Raises BackupError if it has fewer."""
+        reader = _Hashing(source)
+        info = tarfile.TarInfo(name)
+        info.size, info.mode, info.mtime = size, mode, int(time.time())
+        try:
+            self._open.addfile(info, reader)
+        except OSError as error:
+            raise BackupError(f"{name} cannot be read: {error}") from error
+        self._entries[name] = {"size": size, "sha256": reader.hexdigest()}
+
+    def add_path(self, name: str, path: Path) -> None:
+        with path.open("rb") as source:
+            self.add(name, source, path.stat().st_size)
+
+    def add_link(self, name: str, target: str) -> None:
+        info = tarfile.TarInfo(name)
+        info.type, info.linkname = tarfile.SYMTYPE, target
+        self._open.addfile(info)
+        self._entries[name] = {"link": target}
+
+    def finish(self, **about: Any) -> None:
+        """Write the manifest, and give the archive its name once it is on disk."""
+        manifest = json.dumps({"format": FORMAT, **about, "entries": self._entries}, indent=1).encode()
+        info = tarfile.TarInfo(MANIFEST)
+        info.size, info.mode, info.mtime = len(manifest), OWNER_ONLY_FILE, int(time.time())
+        self._open.addfile(info, io.BytesIO(manifest))
+        self._open.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._draft.replace(self.path)
+        sync_folder(self.path.parent)
+
+    @property
+    def _open(self) -> tarfile.TarFile:
+        assert self._tar is not None  # noqa: S101  # inside of the with statement
+        return self._tar
+
+
+class Archive:
+    """An archive to restore. Its manifest is checked by `check` before anything else is read."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        try:
+            self._tar = tarfile.open(fileobj=self._file, mode="r:")  # noqa: SIM115  # the file is closed by `close`
+            manifest = self._tar.extractfile(MANIFEST)
+            self.manifest: dict[str, Any] = json.load(manifest) if manifest else {}
+            self.entries: dict[str, dict[str, Any]] = dict(self.manifest["entries"])
+            version = self.manifest["format"]
+        except (OSError, tarfile.TarError, ValueError, KeyError, TypeError) as error:
+            self.close()
+            raise BackupError(f"{path} is no complete backup of Parley: {error}") from error
+        if version != FORMAT:
+            self.close()
+            raise BackupError(f"{path} was made by another version of Parley, which has to restore it.")
+
+    def check(self) -> None:
+        """Read everything once. Raises BackupError if something is missing, added or changed."""
+        missing = dict(self.entries)
+        for info in self._tar:
+            if info.name == MANIFEST:
+                continue
+            entry = missing.pop(info.name, None)
+            if entry is None or not _is_safe(info):
+                raise BackupError(f"The archive has an entry that its manifest does not: {info.name}")
+            if info.issym():
+                is_same = entry.get("link") == info.linkname
+            else:
+                is_same = (entry.get("size"), entry.get("sha256")) == (info.size, self._digest(info))
+            if not is_same:
+                raise BackupError(f"{info.name} is damaged: it is not what the manifest says.")
+        if missing:
+            raise BackupError(f"The archive lacks {min(missing)}, which its manifest has.")
+
+    def _digest(self, info: tarfile.TarInfo) -> str:
+        source = self._tar.extractfile(info)
+        assert source is not None  # noqa: S101  # a regular file
+        return hashlib.file_digest(source, "sha256").hexdigest()  # type: ignore[arg-type]  # it only reads
+
+    def names(self, prefix: str) -> Iterator[str]:
+        return (name for name in self.entries if name.startswith(prefix))
+
+    def open(self, name: str) -> IO[bytes]:
+        found = self._tar.extractfile(self._members[name])
+        assert found is not None  # noqa: S101  # checked above
+        return found
+
+    @cached_property
+    def _members(self) -> dict[str, tarfile.TarInfo]:
+        """The members by name. `TarFile.getmember` would look through all of them for each one."""
+        return {info.name: info for info in self._tar.getmembers()}
+
+    def extract(self, name: str, path: Path) -> None:
+        """Write an entry to a path, with its mode, or as the link that it is."""
+        info = self._members[name]
+        path.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+        if info.issym():
+            path.symlink_to(info.linkname)
+            return
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, info.mode & 0o777)
+        with os.fdopen(handle, "wb") as file, self.open(name) as source:
+            while chunk := source.read(1 << 20):
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _is_safe(info: tarfile.TarInfo) -> bool:
+    """Return whether an entry is a file below the folder that it is extracted to, or a link of a workspace."""
+    path = PurePosixPath(info.name)
+    is_below = not path.is_absolute() and ".." not in path.parts
+    return is_below and (info.isreg() or (info.issym() and info.name.startswith(WORKSPACES)))
+
+
+class _Hashing:
+    """Reads a file and computes its checksum."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+        self._digest = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(size)
+        self._digest.update(data)
+        return data
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()

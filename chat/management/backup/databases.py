@@ -1,0 +1,135 @@
+"""Dump and restore the database: SQLite by its backup API, PostgreSQL by pg_dump and pg_restore."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+from django.db import connection
+
+from chat.db import without_time_limits
+from chat.management.backup.archive import BackupError
+from config.data_folder import OWNER_ONLY_FILE, sync_folder
+
+SQLITE, POSTGRESQL = "database.sqlite3", "database.dump"
+# What a connection string and the environment of libpq's programs take of a connection's settings.
+LIBPQ = ("host", "port", "user", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs")
+
+
+def entry() -> str:
+    """Return the name of the dump in an archive, by the kind of the database."""
+    return SQLITE if connection.vendor == "sqlite" else POSTGRESQL
+
+
+def dump(path: Path) -> None:
+    """Write a consistent copy of the database to a new file, beside running servers. Raises BackupError."""
+    path.touch(OWNER_ONLY_FILE, exist_ok=False)
+    if connection.vendor == "postgresql":
+        _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={path}", _address())
+        return
+    connection.ensure_connection()
+    with closing(sqlite3.connect(path)) as copy:
+        connection.connection.backup(copy)
+        copy.execute("PRAGMA journal_mode=DELETE")
+
+
+def is_empty() -> bool:
+    """Return whether the database has no tables."""
+    if connection.vendor == "sqlite" and not Path(connection.settings_dict["NAME"]).exists():
+        return True
+    return not connection.introspection.table_names()
+
+
+def require_unused() -> None:
+    """Refuse to replace a database that others use. Raises BackupError."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                " AND backend_type = 'client backend'"
+            )
+            (others,) = cursor.fetchone()
+        if others:
+            raise BackupError(f"{others} connections use the database. Stop all servers and workers first.")
+    elif not is_empty():
+        name = connection.settings_dict["NAME"]
+        connection.close()
+        with closing(sqlite3.connect(name, timeout=0)) as alone:
+            try:
+                alone.execute("PRAGMA locking_mode=EXCLUSIVE")
+                alone.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                raise BackupError(f"A server uses the database ({error}). Stop it first.") from error
+
+
+def restore(dump: Path, aside: Path) -> None:
+    """Put a dump in the place of the database, whose present contents go to the folder `aside`. Raises BackupError."""
+    if connection.vendor == "sqlite":
+        _restore_sqlite(dump, aside)
+    else:
+        _restore_postgresql(dump, aside)
+
+
+def _restore_sqlite(dump: Path, aside: Path) -> None:
+    name = Path(connection.settings_dict["NAME"])
+    connection.close()
+    for suffix in ("", "-wal", "-shm"):
+        present = name.with_name(name.name + suffix)
+        if present.exists():
+            aside.mkdir(mode=0o700, exist_ok=True)
+            present.rename(aside / present.name)
+    shutil.move(dump, name)
+    sync_folder(name.parent)
+
+
+def _restore_postgresql(source: Path, aside: Path) -> None:
+    if not is_empty():
+        aside.mkdir(mode=0o700, exist_ok=True)
+        dump(aside / POSTGRESQL)
+        with without_time_limits():
+            _drop_everything()
+    connection.close()
+    options = ("--no-owner", "--no-privileges", "--no-comments", "--single-transaction", "--exit-on-error")
+    try:
+        _run("pg_restore", *options, "--dbname", _address(), str(source))
+    except BackupError as error:
+        kept = f" What was there before is in {aside / POSTGRESQL}." if aside.exists() else ""
+        raise BackupError(f"{error} The database is empty now.{kept}") from error
+
+
+def _drop_everything() -> None:
+    """Drop the tables and functions of the schema; those of extensions stay."""
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f"DROP TABLE {connection.ops.quote_name(table)} CASCADE")
+        cursor.execute(
+            "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = current_schema()::regnamespace"
+            " AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_proc.oid AND deptype = 'e')"
+        )
+        for (function,) in cursor.fetchall():
+            cursor.execute(f"DROP FUNCTION {function} CASCADE")
+
+
+def _address() -> str:
+    """Return the connection string of the database, without the password."""
+    from psycopg.conninfo import make_conninfo
+
+    parameters = connection.get_connection_params()
+    return make_conninfo("", **{name: parameters[name] for name in LIBPQ if name in parameters})
+
+
+def _run(program: str, *arguments: str) -> None:
+    found = shutil.which(program)
+    if found is None:
+        raise BackupError(f"{program} is not installed. It comes with PostgreSQL's client programs.")
+    password = connection.settings_dict.get("PASSWORD")
+    environment = {**os.environ, **({"PGPASSWORD": str(password)} if password else {})}
+    ended = subprocess.run(  # noqa: S603  # the program named above
+        [found, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+    if ended.returncode:
+        raise BackupError(f"{program} failed: {ended.stderr.strip()[-2000:]}")

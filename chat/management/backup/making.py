@@ -1,0 +1,173 @@
+"""Make a backup."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from django.conf import settings
+from django.core.files.storage import Storage, default_storage
+from django.db import connection
+from django.utils.crypto import salted_hmac
+
+from chat import schema
+from chat.management.backup import databases
+from chat.management.backup.archive import FILES, KEY, PUSH_KEY, WORKSPACES, ArchiveWriter
+from chat.management.backup.leftovers import working_in
+from config.data_folder import OWNER_ONLY_FOLDER
+
+NAME = "parley-%Y%m%d-%H%M%S.tar"
+PATTERN = "parley-????????-??????.tar"
+# A restore puts what it replaces into a folder with this beginning.
+ASIDE = "before-restore-"
+TEMPORARY = ".parley-backup-"
+# A file of a workspace is copied before it is written to the archive, as its size may change; up to here in memory.
+IN_MEMORY = 8 << 20
+# Errors of a file or folder that was deleted or replaced, by another kind of file or a link, since it was listed.
+GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+# How many entries that cannot be read are named, and how much of a path.
+MOST_REPORTED, LONGEST_REPORTED = 20, 500
+
+
+def folder() -> Path:
+    """Return where backups are kept unless another place is named."""
+    return Path(settings.DATA_DIR) / "backups"
+
+
+def key_fingerprint() -> str:
+    """Return what tells whether a backup was made with the same SECRET_KEY, without telling the key."""
+    return salted_hmac("chat.backup", "key", algorithm="sha256").hexdigest()
+
+
+def make(path: Path, report: Callable[[str], None]) -> Counter[str]:
+    """Write a backup to a new file; return how much is in it, by kind. Raises BackupError and OSError.
+
+    What cannot be read in a workspace, where commands run, is reported and left out. The database comes first: rows of
+    the archive have their files, unless these were deleted while it was made.
+    """
+    counts: Counter[str] = Counter()
+    path.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+    with (
+        working_in(path.parent, f"{TEMPORARY}*", f"{PATTERN}.new"),
+        ArchiveWriter(path) as archive,
+        tempfile.TemporaryDirectory(dir=path.parent, prefix=TEMPORARY) as temporary,
+    ):
+        migrations = sorted(schema.applied_migrations())
+        dumped = Path(temporary) / databases.entry()
+        databases.dump(dumped)
+        archive.add_path(databases.entry(), dumped)
+        dumped.unlink()
+        for name in stored_names(default_storage):
+            _add_file(archive, name, counts)
+        unreadable = _Unreadable(report)
+        for entry in _walk(Path(settings.WORKSPACES), unreadable):
+            _add_of_workspace(archive, Path(settings.WORKSPACES), entry, counts, unreadable)
+        for name, used in ((KEY, settings.SECRET_KEY), (PUSH_KEY, settings.VAPID_PRIVATE_KEY)):
+            key = Path(settings.DATA_DIR) / name
+            if key.exists() and key.read_text().strip() == used:
+                archive.add_path(name, key)
+        if unreadable.count:
+            counts["unreadable entries left out"] = unreadable.count
+        archive.finish(
+            made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            database=connection.vendor,
+            migrations=migrations,
+            key=key_fingerprint(),
+        )
+    return counts
+
+
+def delete_older(kept: int) -> None:
+    """Delete the backups in their usual place but the last `kept`."""
+    for old in sorted(folder().glob(PATTERN))[:-kept]:
+        old.unlink()
+
+
+def stored_names(storage: Storage, folder: str = "") -> Iterator[str]:
+    """Yield the names of all stored files, without those that a restore has put aside."""
+    try:
+        folders, files = storage.listdir(folder)
+    except FileNotFoundError:
+        return
+    prefix = f"{folder}/" if folder else ""
+    yield from (prefix + name for name in sorted(files))
+    for name in sorted(folders):
+        if folder or not name.startswith(ASIDE):
+            yield from stored_names(storage, prefix + name)
+
+
+def _add_file(archive: ArchiveWriter, name: str, counts: Counter[str]) -> None:
+    try:
+        source = default_storage.open(name, "rb")
+    except FileNotFoundError:  # deleted since it was listed
+        return
+    with source:
+        archive.add(FILES + name, source, source.size)
+    counts["files"] += 1
+
+
+class _Unreadable:
+    """Reports what a backup leaves out, the first ones by name."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self.count = 0
+        self._report = report
+
+    def add(self, path: str | Path, error: OSError) -> None:
+        """Report an error, unless the entry was deleted or replaced since it was listed."""
+        if error.errno in GONE:
+            return
+        self.count += 1
+        if self.count <= MOST_REPORTED:
+            shown = str(path) if len(str(path)) <= LONGEST_REPORTED else f"{str(path)[:LONGEST_REPORTED]}…"
+            self._report(f"Not in the backup, as it cannot be read: {shown}: {error.strerror}")
+
+
+def _walk(root: Path, unreadable: _Unreadable) -> Iterator[os.DirEntry[str]]:
+    """Yield the files and links in a folder and the folders below it."""
+    try:
+        found = sorted(os.scandir(root), key=lambda entry: entry.name)
+    except OSError as error:
+        unreadable.add(root, error)
+        return
+    for entry in found:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), unreadable)
+        elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
+            yield entry
+
+
+def _add_of_workspace(
+    archive: ArchiveWriter, root: Path, entry: os.DirEntry[str], counts: Counter[str], unreadable: _Unreadable
+) -> None:
+    name = WORKSPACES + Path(entry.path).relative_to(root).as_posix()
+    try:
+        if entry.is_symlink():
+            archive.add_link(name, os.readlink(entry.path))
+            return
+        handle = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        unreadable.add(entry.path, error)
+        return
+    with os.fdopen(handle, "rb") as source, tempfile.SpooledTemporaryFile(IN_MEMORY) as copied:
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            return
+        size = _copy(source, copied)
+        copied.seek(0)
+        archive.add(name, copied, size, mode=stat.S_IMODE(mode))
+    counts["workspace files"] += 1
+
+
+def _copy(source: IO[bytes], target: IO[bytes]) -> int:
+    size = 0
+    while chunk := source.read(1 << 20):
+        size += target.write(chunk)
+    return size

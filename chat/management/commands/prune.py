@@ -1,0 +1,63 @@
+"""`manage.py prune`: delete sessions that no one has used for RETENTION_DAYS."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db.models import QuerySet, Sum
+from django.utils import timezone
+
+from chat.models import Attachment, ChatMessage, Session
+from chat.services.batches import Pacer
+from chat.services.sessions import retention
+
+
+class Command(BaseCommand):
+    help = (
+        "Say how many sessions no one has used for RETENTION_DAYS, and with --yes delete them. Pinned sessions stay. "
+        "Deleted ones can be restored for PURGE_AFTER_DAYS."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--days", type=int, help="another number of days than RETENTION_DAYS")
+        parser.add_argument("--workspace", type=int, help="the id of a workspace: only its sessions")
+        parser.add_argument("--yes", action="store_true", help="delete them")
+
+    def handle(
+        self, *args: Any, days: int | None = None, workspace: int | None = None, yes: bool = False, **options: Any
+    ) -> str:
+        days = settings.RETENTION_DAYS if days is None else days
+        if days < 1:
+            raise CommandError("No retention is set: set RETENTION_DAYS, or give --days.")
+        before = timezone.now() - timedelta(days=days)
+        found = retention.unused(before)
+        if workspace is not None:
+            found = found.filter(workspace=workspace)
+        amount = _amount(retention.with_below(found))
+        if not yes:
+            return f"No one has used {amount} for {days} days. Nothing was changed: --yes deletes the sessions."
+        return f"Deleted {_delete(found, before)} of {amount}. They can be restored {_until()}."
+
+
+def _amount(sessions: QuerySet[Session]) -> str:
+    """Say how much is in sessions."""
+    messages = ChatMessage.objects.filter(session__in=sessions).count()
+    size = Attachment.objects.filter(session__in=sessions).aggregate(size=Sum("size"))["size"] or 0
+    return f"{sessions.count()} sessions with {messages} messages and {size / 1e6:.1f} MB of files"
+
+
+def _delete(sessions: QuerySet[Session], before: datetime) -> int:
+    pacer, count = Pacer(), 0
+    for session_id in list(sessions.values_list("pk", flat=True)):
+        count += retention.delete_if_unused(session_id, before)
+        pacer.pause()
+    return count
+
+
+def _until() -> str:
+    days: int = settings.PURGE_AFTER_DAYS
+    return f"for {days} days" if days else "for ever: PURGE_AFTER_DAYS is 0"

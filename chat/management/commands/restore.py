@@ -1,0 +1,46 @@
+"""`manage.py restore`: put the contents of a backup in the place of an empty or an existing installation."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+
+from chat.db import own_connection
+from chat.management.backup import restoring
+from chat.management.backup.archive import Archive, BackupError
+
+NEXT = (
+    "Restored. What was ended since the backup is back: logins, links, tokens, shares, erased sessions. Before the "
+    "server goes online, run manage.py migrate, manage.py verify and manage.py endlogins --tokens."
+)
+
+
+class Command(BaseCommand):
+    help = "Restore what `manage.py backup` wrote, while no server runs. Present data is refused without --replace."
+    requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so; a new place need not be complete
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("path", type=Path, help="the archive")
+        parser.add_argument("--check", action="store_true", help="only check that the archive is undamaged")
+        parser.add_argument("--replace", action="store_true", help="put the present data aside in PARLEY_DATA/backups")
+
+    def handle(self, *args: Any, path: Path, check: bool = False, replace: bool = False, **options: Any) -> str:
+        own_connection(limits={})  # a pool would open others, which look like those of a server
+        try:
+            with closing(Archive(path)) as archive:
+                archive.check()
+                made = f"{archive.manifest['made_at']}, {archive.manifest['database']}, {len(archive.entries)} entries"
+                if check:
+                    return f"{path} is complete ({made})."
+                restoring.require_usable(archive)
+                if not replace:
+                    restoring.require_empty()
+                restoring.restore(archive, self.stdout.write)
+        except (BackupError, DatabaseError, OSError) as error:
+            raise CommandError(str(error)) from error
+        return NEXT

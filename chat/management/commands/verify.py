@@ -1,0 +1,36 @@
+"""`manage.py verify`: check the rows and files of the whole database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from chat import schema
+from chat.errors import FilesUnavailable
+from chat.queries.verifying import Verification
+
+
+class Command(BaseCommand):
+    help = (
+        "Check everything that must hold for the rows of all sessions, and that each attachment, knowledge file and "
+        "picture has its file. Changes nothing, and may run beside a server."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            schema.require_current()
+        except schema.WrongSchemaError as error:
+            raise CommandError(str(error)) from error
+        verification, problems = Verification(), 0
+        try:
+            for line in verification.problems():
+                problems += 1
+                self.stdout.write(line)
+                self.stdout.flush()
+        except FilesUnavailable as error:
+            raise CommandError(f"{problems} problems found, but the files could not be checked: {error}") from error
+        checked = ", ".join(f"{verification.counts[kind]} {kind}" for kind in ("sessions", "messages", "files"))
+        if problems:
+            raise CommandError(f"{problems} problems found. Checked {checked}.")
+        self.stdout.write(f"No problems found. Checked {checked}.")

@@ -1,0 +1,58 @@
+"""What an agent that was given a task answers, from the rows of its session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.sources import read_sources
+from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, attached_to
+from chat.projections.context import foreign_origin
+
+NO_ANSWER = "[The agent ended without an answer.]"
+STOPPED = "[Stopped by {name} before the task was done.]"
+INTERRUPTED = "[Interrupted before the task was done.]"
+FAILED = "[The agent failed: {reason}]"
+GONE = "[The session in which the agent worked was deleted before the task was done.]"
+MOST_ORIGINS = 3
+_CITED = re.compile(r"\[(\d{1,3})\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a call: `origin` is where foreign text comes from that the agent has read, "" if there is none."""
+
+    text: str
+    is_error: bool = False
+    origin: str = ""
+
+
+def answer_of(rows: Sequence[ChatMessage]) -> Answer:
+    """Return what the last turn of these rows ended with: the text of its last response, or why there is none.
+
+    All rows count for the origin, as do their files, which have been read before.
+    """
+    end = next((row for row in reversed(rows) if row.type == MessageType.TURN_DONE), None)
+    turn = [row for row in rows if end is not None and row.turn_id == end.turn_id]
+    said = [row for row in turn if row.type == MessageType.TEXT and row.role == MessageRole.ASSISTANT and row.text]
+    text = "\n\n".join(_with_addresses(row) for row in said if row.response_id == said[-1].response_id)
+    places = (place for row in rows for place in (foreign_origin(row), *(file.name for file in attached_to(row))))
+    origin = ", ".join(list(dict.fromkeys(filter(None, places)))[:MOST_ORIGINS])
+    problem = _problem(end, turn, text)
+    return Answer("\n\n".join(filter(None, (problem, text))), bool(problem), origin)
+
+
+def _problem(end: ChatMessage | None, turn: Sequence[ChatMessage], text: str) -> str:
+    if end is None or end.status == MessageStatus.INTERRUPTED:
+        return STOPPED.format(name=end.stopped_by_name) if end and end.stopped_by_name else INTERRUPTED
+    if end.status == MessageStatus.FAILED:
+        errors = [row.text for row in turn if row.type == MessageType.ERROR]
+        return FAILED.format(reason=errors[-1] if errors else "unknown")
+    return "" if text else NO_ANSWER
+
+
+def _with_addresses(row: ChatMessage) -> str:
+    """Return a text that cites addresses: its numbers would be those of other pages in the caller's session."""
+    known = {source.number: source.url for source in read_sources(row.sources)}
+    return _CITED.sub(lambda cited: f"({known[int(cited[1])]})" if int(cited[1]) in known else cited[0], row.text)

@@ -1,0 +1,56 @@
+"""The rules of an agent for approvals as lines of a form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.utils.translation import gettext as _
+
+from agents.approval import APPROVERS, PLAIN, Guard, Rules, guard_of
+from chat.errors import Invalid
+
+KINDS = ("deny", "ask", "allow")
+MOST_LINES = 100
+
+
+def lines_of(rules: Rules) -> dict[str, list[str]]:
+    """Return rules as lines by their kind. What needs more than one person is `rule | approvals | approvers`."""
+    return {
+        "deny": list(rules.deny),
+        "ask": [*rules.ask, *map(_line, rules.guarded)],
+        "allow": list(rules.allow),
+    }
+
+
+def rules_from(*, deny: Iterable[str] = (), ask: Iterable[str] = (), allow: Iterable[str] = ()) -> Rules:
+    """Read what `lines_of` returns. Raises Invalid."""
+    read = {name: [_guard(line) for line in lines] for name, lines in (("deny", deny), ("ask", ask), ("allow", allow))}
+    if sum(map(len, read.values())) > MOST_LINES:
+        raise Invalid(_("An agent can have up to %(count)d rules.") % {"count": MOST_LINES})
+    for each in (*read["deny"], *read["allow"]):
+        if each.needs != PLAIN:
+            raise Invalid(_("Only what is asked about can need several approvals, or those of a role."))
+    return Rules(
+        allow=tuple(each.rule for each in read["allow"]),
+        ask=tuple(each.rule for each in read["ask"] if each.needs == PLAIN),
+        deny=tuple(each.rule for each in read["deny"]),
+        guarded=tuple(each for each in read["ask"] if each.needs != PLAIN),
+    )
+
+
+def _line(guard: Guard) -> str:
+    return " | ".join(filter(None, (guard.rule, str(guard.needs.approvals), guard.needs.approvers)))
+
+
+def _guard(line: str) -> Guard:
+    rule, approvals, approvers = line, "1", ""
+    parts = line.rsplit(" | ", 2)
+    if len(parts) == 3 and parts[2].strip() in APPROVERS:
+        rule, approvals, approvers = parts[0], parts[1], parts[2].strip()
+    elif len(parts) > 1 and parts[-1].strip().isdigit():
+        rule, approvals = line.rsplit(" | ", 1)
+    try:
+        return guard_of(rule, int(approvals), approvers)
+    except ValueError:
+        words = _("“%(rule)s” is no rule. Enter a tool’s name, or one with a pattern, as in bash(git status*).")
+        raise Invalid(words % {"rule": line[:80]}) from None

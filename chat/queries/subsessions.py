@@ -1,0 +1,60 @@
+"""Sessions in which an agent works for another one: which agents can be asked, and how deep they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.db.models import Exists, F, OuterRef, QuerySet
+
+from agents.delegates import MOST_LEVELS, chosen, delegate, is_delegate, tool_name
+from agents.loop import Agent
+from agents.registry import AgentPreset
+from chat.models import ChatMessage, MessageStatus, RunState, Session
+from chat.queries import presets
+
+
+def with_delegates(agent: Agent, session: Session, preset: AgentPreset) -> Agent:
+    """Give an agent the tools for the other agents that its list of tools names. A query only if it names some."""
+    if not any(map(is_delegate, preset.tools)) or level(session) >= MOST_LEVELS:
+        return agent
+    known = {tool.name for tool in agent.tools}
+    tools = [delegate(each.name, each.title) for each in _named(preset)]
+    return replace(agent, tools=(*agent.tools, *(tool for tool in tools if tool.name not in known)))
+
+
+def preset_for(call: ChatMessage, preset: AgentPreset) -> AgentPreset | None:
+    """Return the agent that a call asks; None if this agent may not ask it (any more)."""
+    return next((each for each in _named(preset) if tool_name(each.name) == call.tool_name), None)
+
+
+def _named(preset: AgentPreset) -> list[AgentPreset]:
+    offered = {each.name: each for each in presets.presets()}
+    return [offered[name] for name in chosen(preset.tools, offered, preset.name)]
+
+
+def level(session: Session) -> int:
+    """Return how many callers are above a session; 0 without a query for one that people began."""
+    count, above = 0, session.caller_session_id
+    while above and count < MOST_LEVELS:
+        count += 1
+        above = Session.objects.filter(pk=above).values_list("caller_session", flat=True).first()
+    return count
+
+
+def below(session_id: str) -> list[str]:
+    """Return the sessions that agents began for this one, and those below them."""
+    found: list[str] = []
+    above = [session_id]
+    while above:
+        above = list(Session.objects.filter(caller_session__in=above).values_list("pk", flat=True))
+        found += above
+    return found
+
+
+def ended_calls() -> QuerySet[ChatMessage]:
+    """Return the calls that turns wait for although the other agent has ended."""
+    turns = {"session__run__state": RunState.WAITING, "turn_id": F("session__run__turn_id")}
+    waiting = ChatMessage.objects.filter(status=MessageStatus.WAITING, subsession__isnull=False, **turns)
+    works = Session.objects.filter(caller_session=OuterRef("session"), caller_message_id=OuterRef("pk"))
+    works = works.exclude(status=Session.Status.DELETED).exclude(run__state=RunState.IDLE)
+    return waiting.filter(~Exists(works))

@@ -1,0 +1,76 @@
+"""The files of a session's workspace, for users who may see the session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from django.utils.translation import gettext as _
+
+from agents.sandbox import browsing
+from agents.sandbox.browsing import Listing, NotThere, OpenFile
+from chat.agents_setup import sandbox
+from chat.errors import ServiceError
+from chat.models import ChatMessage, MessageStatus, MessageType, Session
+
+# The tools that change one file, and say what has changed.
+CHANGING = ("write_file", "edit_file")
+MOST_CHANGES = 50
+
+
+class NoSuchFile(ServiceError):
+    CODE: ClassVar[str] = "no_such_file"
+
+    def __init__(self) -> None:
+        super().__init__(self.CODE, _("File not found."))
+
+
+def listing_of(session: Session, path: str) -> Listing:
+    """List a folder; a workspace that no command has used yet is empty. Raises NoSuchFile."""
+    try:
+        return browsing.list_folder(sandbox(session.pk).workspace, path)
+    except NotThere:
+        if not path.strip("/."):
+            return Listing("", [], 0)
+        raise NoSuchFile from None
+
+
+def open_file(session: Session, path: str) -> OpenFile:
+    """Open a file, which the caller closes. Raises NoSuchFile."""
+    try:
+        return browsing.open_file(sandbox(session.pk).workspace, path)
+    except NotThere:
+        raise NoSuchFile from None
+
+
+def files_below(session: Session, path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """Yield the names and contents of all files below a folder, for an archive. Raises NoSuchFile."""
+    listed = listing_of(session, path)
+    above = len(listed.path) + 1 if listed.path else 0
+
+    def contents() -> Iterator[tuple[str, Iterator[bytes]]]:
+        try:
+            for file in browsing.walk(sandbox(session.pk).workspace, listed.path):
+                yield file.entry.path[above:], file.pieces()
+        except NotThere:  # it is empty, or gone
+            return
+
+    return contents()
+
+
+def moment(seconds: float) -> datetime:
+    """Return a time that a command may have set to anything."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return datetime.fromtimestamp(0, UTC)
+
+
+def last_changes(session: Session) -> list[ChatMessage]:
+    """Return the calls by which the last turn with such calls has changed files, in order."""
+    calls = ChatMessage.objects.in_conversation(session.pk).filter(
+        type=MessageType.TOOL_GROUP, tool_name__in=CHANGING, status=MessageStatus.COMPLETE, is_error=False
+    )
+    last = calls.order_by("-sequence").values_list("turn_id", flat=True).first()
+    return list(calls.filter(turn_id=last).order_by("sequence")[:MOST_CHANGES]) if last else []

@@ -1,0 +1,87 @@
+"""What a call of `edit_file` or `write_file` has changed, as the lines of a unified diff."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import unified_diff
+from itertools import islice
+from typing import Literal
+
+from chat.snapshots import ToolSnapshot
+
+MOST_LINES = 400
+LONGEST_LINE = 1_000
+LARGEST = 200_000
+_AT_LINE = re.compile(r"at line (\d{1,9})\.")
+_HUNK = re.compile(r"@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a diff, without its sign."""
+
+    kind: Literal["same", "gone", "new", "place"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """The changed lines of a file. `left_out`: there are more than are shown."""
+
+    path: str
+    lines: list[Line]
+    added: int
+    removed: int
+    left_out: bool = False
+
+
+def change_of(tool: ToolSnapshot, *, is_done: bool = True) -> FileChange | None:
+    """Return what a call changes, or has changed; None if that is not known, or it has failed."""
+    arguments = tool.arguments
+    if not isinstance(arguments, dict) or tool.is_error or not isinstance(path := arguments.get("path"), str):
+        return None
+    if tool.name == "edit_file":
+        old, new = arguments.get("old"), arguments.get("new")
+        if isinstance(old, str) and isinstance(new, str) and len(old) + len(new) <= LARGEST:
+            return _change(path, _edit(old, new, tool.result if is_done else ""))
+    if tool.name == "write_file" and isinstance(content := arguments.get("content"), str):
+        told = tool.result.partition("\n\n")[2] if is_done else ""
+        return _change(path, told.split("\n")[2:] if told.startswith("--- ") else [f"+{it}" for it in _lines(content)])
+    return None
+
+
+def _edit(old: str, new: str, result: str) -> list[str]:
+    """Compare the two texts, at the line that the result names."""
+    found = _AT_LINE.search(result)
+    before = int(found[1]) - 1 if found else 0
+    lines = list(unified_diff(_lines(old), _lines(new), lineterm="", n=2))[2:]
+
+    def moved(match: re.Match[str]) -> str:
+        return f"@@ -{int(match[1]) + before}{match[2]} +{int(match[3]) + before}{match[4]} @@"
+
+    return [_HUNK.sub(moved, line) if line.startswith("@@") else line for line in lines]
+
+
+def _lines(text: str) -> list[str]:
+    """Split at line breaks only: `str.splitlines` knows more of them than files do."""
+    lines = text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _change(path: str, lines: list[str]) -> FileChange:
+    shown = [_line(line[:LONGEST_LINE]) for line in islice(lines, MOST_LINES)]
+    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    return FileChange(path, shown, added, removed, left_out=len(lines) > MOST_LINES)
+
+
+def _line(line: str) -> Line:
+    match line[:1]:
+        case "+":
+            return Line("new", line[1:])
+        case "-":
+            return Line("gone", line[1:])
+        case "@" | "[":
+            return Line("place", line)
+        case _:
+            return Line("same", line[1:])

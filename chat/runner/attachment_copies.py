@@ -1,0 +1,71 @@
+"""Copies of the session's attachments in its workspace, where the agent's tools read them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from agents.loop import Agent
+from agents.sandbox.copies import Copy, update_copies
+from agents.toolbox import SANDBOX_TOOLS
+from chat.errors import FilesUnavailable
+from chat.models import Attachment, ChatMessage, attached_to
+from chat.queries.attachments import NoSuchAttachment, data_of
+
+logger = logging.getLogger(__name__)
+
+FOLDER = "attachments"
+# File systems allow 255 bytes. A number may be added.
+LONGEST_NAME = 200
+LONGEST_ENDING = 40
+
+
+def with_copies(agent: Agent, rows: Iterable[ChatMessage]) -> Agent:
+    """Copy the attachments of these rows for an agent that works on files. It does without what cannot be copied.
+
+    Raises FilesUnavailable.
+    """
+    if agent.sandbox is None or not any(tool in SANDBOX_TOOLS for tool in agent.tools):
+        return agent
+    files = [attachment for row in rows for attachment in attached_to(row)]
+    if not files and not (agent.sandbox.workspace / FOLDER).is_dir():
+        return agent
+    try:
+        usable = update_copies(agent.sandbox.workspace, FOLDER, list(_copies(files)))
+    except FilesUnavailable:
+        raise
+    except OSError as error:
+        logger.warning("Attachments could not be copied to %s: %r", agent.sandbox.workspace, error)
+        return agent
+    return replace(agent, sandbox=replace(agent.sandbox, copies=FOLDER)) if usable and files else agent
+
+
+def _copies(files: Sequence[Attachment]) -> Iterator[Copy]:
+    for name, attachment in zip(names_of([each.name for each in files]), files, strict=True):
+        yield Copy(name, attachment.size, int(attachment.created_at.timestamp()), partial(_data_of, attachment))
+
+
+def _data_of(attachment: Attachment) -> bytes | None:
+    try:
+        return data_of(attachment)
+    except NoSuchAttachment:
+        return None
+
+
+def names_of(names: Iterable[str]) -> Iterator[str]:
+    """Make names of files in one folder: short enough, and each different from those before it."""
+    taken = set[str]()
+    for name in names:
+        stem, dot, ending = name.rpartition(".")
+        if not stem or len(ending.encode()) > LONGEST_ENDING:
+            stem, dot, ending = name, "", ""
+        room = LONGEST_NAME - len(ending.encode())
+        stem = stem.replace("/", "_").encode()[:room].decode(errors="ignore").strip(". ") or "file"
+        number, made = 1, f"{stem}{dot}{ending}"
+        while made.casefold() in taken:
+            number += 1
+            made = f"{stem} ({number}){dot}{ending}"
+        taken.add(made.casefold())
+        yield made

@@ -1,0 +1,46 @@
+"""Count what a turn's events say about models: tokens, errors, first tokens and outcomes."""
+
+from __future__ import annotations
+
+from agents.errors import AgentError, ProviderError
+from agents.events import ResponseDone, RetryScheduled, TurnFailed, TurnFinished, Usage
+from chat import metrics
+from chat.runs.turn_state import Stopped, TurnEvent, TurnState
+
+COUNTED = (ResponseDone, RetryScheduled, TurnFinished, TurnFailed, Stopped)
+
+
+def count(event: TurnEvent, state: TurnState) -> None:
+    """Count an event of a turn; `state` is that before it."""
+    match event:
+        case ResponseDone():
+            count_tokens(state.provider, state.model, event.usage)
+            if state.first_token_ms is not None:
+                metrics.first_token_seconds.labels(state.provider).observe(state.first_token_ms / 1000)
+        case RetryScheduled():
+            _count_error(event.error, state.provider)
+        case TurnFailed():
+            _count_error(event.error, state.provider)
+            metrics.turns_ended.labels("failed").inc()
+        case TurnFinished():
+            metrics.turns_ended.labels(event.reason).inc()
+        case Stopped():
+            metrics.turns_ended.labels("stopped").inc()
+
+
+def count_tokens(provider: str, model: str, usage: Usage) -> None:
+    """Count the tokens of a response."""
+    kinds = {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_read": usage.cache_read_tokens,
+        "cache_write": usage.cache_write_tokens,
+    }
+    for kind, number in kinds.items():
+        if number and number > 0:  # some servers send nonsense
+            metrics.tokens.labels(provider, model, kind).inc(number)
+
+
+def _count_error(error: AgentError, provider: str) -> None:
+    if isinstance(error, ProviderError):
+        metrics.provider_errors.labels(provider, error.code).inc()

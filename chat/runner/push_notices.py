@@ -1,0 +1,206 @@
+"""Push messages about sessions that wait for people, answers that have taken a while, and mentions.
+
+They say what the page's own notifications say (`static/js/messages/notifications.js`): the session's title, and who
+asks what, but nothing of an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from django.db.models import F
+from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from chat import access, languages
+from chat.models import (
+    ChatMessage,
+    EndReason,
+    MessageStatus,
+    MessageType,
+    PushSubscription,
+    RunState,
+    Session,
+    SessionRun,
+    UserSessionState,
+)
+from chat.queries.push import reachable
+from chat.rendering.messages.questions import QuestionCard
+from chat.security import web_push
+from chat.security.web_push import PushRequest, PushTarget, Urgency
+from chat.snapshots import MessageSnapshot
+
+# As on the page: shorter turns are not worth a notification.
+LONG_TURN_SECONDS = 20.0
+# How long a push service keeps a message for a browser that is not connected.
+WAITING_SECONDS, DONE_SECONDS, TEST_SECONDS = 24 * 3600, 4 * 3600, 60
+LONGEST_TITLE, LONGEST_BODY = 120, 240
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A run that its worker has released: the last claim of the session, and its last turn."""
+
+    session_id: str
+    epoch: int
+    turn_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mentioned:
+    """A message that mentions people."""
+
+    session_id: str
+    message_id: str
+
+
+Cause = EndedRun | Mentioned
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A message for one browser."""
+
+    subscription_id: int
+    request: PushRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is said about a session, and to whom. `about` is the message with the question or the mention, if any."""
+
+    kind: Literal["waiting", "done", "failed", "mentioned"]
+    session: Session
+    user_ids: frozenset[int]
+    about: ChatMessage | None = None
+
+
+def pushes_about(causes: Iterable[Cause]) -> list[Push]:
+    """Return the messages about ended runs and mentions."""
+    causes = list(causes)
+    ended = [each for each in causes if isinstance(each, EndedRun)]
+    mentions = [each for each in causes if isinstance(each, Mentioned)]
+    return [*(_about_runs(ended) if ended else ()), *(_about_mentions(mentions) if mentions else ())]
+
+
+def _about_mentions(mentions: Sequence[Mentioned]) -> list[Push]:
+    """Return the messages to those who are mentioned, may see the session, and have not read on since."""
+    rows = ChatMessage.objects.filter(pk__in=[each.message_id for each in mentions], removed_at=None)
+    rows = rows.select_related("session").order_by("revision")
+    latest = {(user_id, row.session_id): row for row in rows for user_id, *_place in row.mentions or ()}
+    states = UserSessionState.objects.filter(session__in={session_id for _user_id, session_id in latest})
+    unread = states.filter(mentioned_revision__gt=F("read_revision")).values_list("user_id", "session_id")
+    concerned = sorted(access.roles(latest.keys() & set(unread)))
+    browsers = _browsers_of({user_id for user_id, _session_id in concerned})
+    return [
+        _push(Notice("mentioned", row.session, frozenset([user_id]), row), browser)
+        for user_id, session_id in concerned
+        for row in [latest[user_id, session_id]]
+        for browser in browsers.get(user_id, ())
+    ]
+
+
+def _browsers_of(user_ids: Iterable[int]) -> dict[int, list[PushSubscription]]:
+    browsers: dict[int, list[PushSubscription]] = {}
+    for browser in reachable(user_ids):
+        browsers.setdefault(browser.user_id, []).append(browser)
+    return browsers
+
+
+def _about_runs(ended: Sequence[EndedRun]) -> list[Push]:
+    """Return the messages about ended runs, without those that have been claimed again since."""
+    if not PushSubscription.objects.exists():  # so it is where no one has turned notifications on
+        return []
+    epochs = {each.session_id: each for each in ended}
+    runs = SessionRun.objects.filter(pk__in=epochs, session__status=Session.Status.ACTIVE).select_related("session")
+    resting = [run for run in runs if run.epoch == epochs[run.pk].epoch]
+    if not resting:
+        return []
+    editors: dict[str, set[int]] = {run.pk: set() for run in resting}
+    for user_id, session_id in access.editors_in(editors):
+        editors[session_id].add(user_id)
+    browsers = _browsers_of(set().union(*editors.values()))
+    people = {session_id: found & browsers.keys() for session_id, found in editors.items()}
+    concerned = [run for run in resting if people[run.pk]]
+    if not concerned:
+        return []
+    notices = [*_waiting(concerned, people), *_done(concerned, people, {each.turn_id for each in epochs.values()})]
+    return [_push(notice, browser) for notice in notices for id in notice.user_ids for browser in browsers[id]]
+
+
+def example(browser: PushSubscription) -> Push:
+    """Return a message by which a user sees that a browser gets them."""
+    with _language_of(browser):
+        title, body = "Parley", _("Notifications work in this browser.")
+    return _message(browser, title, body, reverse("settings"), "test", TEST_SECONDS, "high")
+
+
+def _waiting(runs: Sequence[SessionRun], people: dict[str, set[int]]) -> Iterator[Notice]:
+    waiting = [run for run in runs if run.state == RunState.WAITING and not run.delegating]
+    rows = ChatMessage.objects.filter(session__in=[run.pk for run in waiting], status=MessageStatus.WAITING)
+    asks = {row.session_id: row for row in rows.filter(removed_at=None, subsession__isnull=True).order_by("sequence")}
+    for run in waiting:
+        yield Notice("waiting", run.session, frozenset(people[run.pk]), asks.get(run.pk))
+
+
+def _done(runs: Sequence[SessionRun], people: dict[str, set[int]], turn_ids: set[str]) -> Iterator[Notice]:
+    """Tell the owner, and who has started the turn, unless they have seen its end. Sub-agents tell their callers."""
+    idle = {run.pk: run for run in runs if run.state == RunState.IDLE and not run.session.caller_session_id}
+    of_turns = ChatMessage.objects.filter(session__in=idle, turn_id__in=turn_ids, removed_at=None)
+    ends = of_turns.filter(type=MessageType.TURN_DONE, duration_seconds__gte=LONG_TURN_SECONDS)
+    ends = ends.exclude(end_reason=EndReason.STOPPED)
+    failed = set(of_turns.filter(type=MessageType.ERROR).values_list("session_id", flat=True))
+    seen = dict[tuple[int, str], int]()
+    states = UserSessionState.objects.filter(session__in=idle, user__in=set[int]().union(*people.values()))
+    for user_id, session_id, revision in states.values_list("user_id", "session_id", "read_revision"):
+        seen[user_id, session_id] = revision
+    for end in ends:
+        run = idle[end.session_id]
+        mine = people[run.pk].intersection(filter(None, (run.session.owner_id, run.started_by_id)))
+        if unseen := frozenset(user_id for user_id in mine if seen.get((user_id, run.pk), 0) < end.revision):
+            yield Notice("failed" if run.pk in failed else "done", run.session, unseen)
+
+
+def _push(notice: Notice, browser: PushSubscription) -> Push:
+    is_urgent = notice.kind in ("waiting", "mentioned")
+    with _language_of(browser):
+        title, body = notice.session.title or _("Untitled session"), _body(notice)
+    place = "#waiting" if notice.kind == "waiting" else f"#{notice.about.pk}" if notice.about else ""
+    address = reverse("session", args=[notice.session.pk]) + place
+    seconds = WAITING_SECONDS if is_urgent else DONE_SECONDS
+    return _message(browser, title, body, address, notice.session.pk, seconds, "high" if is_urgent else "normal")
+
+
+def _body(notice: Notice) -> str:
+    if notice.kind == "mentioned" and notice.about is not None:
+        return _("%(name)s mentioned you.") % {"name": notice.about.sender}
+    card = QuestionCard.of(MessageSnapshot.from_row(notice.about)) if notice.about else None
+    if card is not None:
+        return card.announcement
+    words = {
+        "waiting": _("The agent is waiting for your answer."),
+        "done": _("The agent has finished."),
+        "failed": _("The agent couldn’t finish its answer."),
+    }
+    return words[notice.kind]
+
+
+def _message(
+    browser: PushSubscription, title: str, body: str, address: str, tag: str, seconds: int, urgency: Urgency
+) -> Push:
+    values = {"title": _cut(title, LONGEST_TITLE), "body": _cut(body, LONGEST_BODY), "url": address, "tag": tag}
+    payload = json.dumps(values, ensure_ascii=False).encode()
+    target = PushTarget(browser.endpoint, browser.p256dh, browser.auth)
+    return Push(browser.pk, web_push.request_to(target, payload, seconds=seconds, urgency=urgency, topic=tag))
+
+
+def _language_of(browser: PushSubscription) -> translation.override:
+    return translation.override(languages.offered(browser.user.language or browser.language))
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,81 @@
+"""Approvals of several people, or of people with a role: what a call needs and what it has (ChatMessage.approval)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from agents.approval import Requirement, guard_of
+from agents.messages import Json
+
+
+@dataclass(frozen=True, slots=True)
+class PersonDecision:
+    """What one person has decided. `edited`: they changed the call's arguments, so earlier approvals do not count."""
+
+    user_id: int | None
+    name: str
+    at: str
+    approved: bool
+    edited: bool
+
+    @classmethod
+    def of(cls, value: Any) -> PersonDecision:
+        return cls(value["user_id"], str(value["name"]), str(value["at"]), bool(value["approved"]), value["edited"])
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a call needs, and all decisions in their order."""
+
+    needs: Requirement
+    decisions: tuple[PersonDecision, ...]
+
+    @property
+    def approvals(self) -> tuple[PersonDecision, ...]:
+        """The approvals of the arguments as they are."""
+        given = [each for each in self.decisions if each.approved]
+        edits = [place for place, each in enumerate(given) if each.edited]
+        return tuple(given[edits[-1] :] if edits else given)
+
+    @property
+    def missing(self) -> int:
+        return max(0, self.needs.approvals - len(self.approvals))
+
+    def has_approved(self, user_id: int) -> bool:
+        return any(each.user_id == user_id for each in self.approvals)
+
+
+def standing_of(approval: object) -> Standing | None:
+    """Read a row's column; None if anyone who may answer can decide alone, or it was edited by hand."""
+    if not isinstance(approval, dict):
+        return None
+    try:
+        needs = guard_of("*", approval["needed"], approval["approvers"]).needs
+        return Standing(needs, tuple(map(PersonDecision.of, approval["decisions"])))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def with_decision(
+    standing: Standing, *, user_id: int, name: str, at: datetime, approved: bool, edited: bool = False
+) -> Json:
+    """Return the column with another decision."""
+    decision = {"user_id": user_id, "name": name, "at": at.isoformat(), "approved": approved, "edited": edited}
+    return {
+        "needed": standing.needs.approvals,
+        "approvers": standing.needs.approvers,
+        "decisions": [*map(asdict, standing.decisions), decision],
+    }
+
+
+def without_person(approval: object, user_id: int, name: str) -> object:
+    """Return the column with another name in a person's place."""
+    if standing_of(approval) is None or not isinstance(approval, dict):
+        return approval
+    decisions = [
+        {**each, "user_id": None, "name": name} if each["user_id"] == user_id else each
+        for each in approval["decisions"]
+    ]
+    return {**approval, "decisions": decisions}

@@ -1,0 +1,104 @@
+"""Text frames from the server as bytes (RFC 6455), compressed where the client accepts it (RFC 7692).
+
+The same for both servers, which only negotiate. Frames from the server have no mask, so those that several sockets get
+are the same bytes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import partial
+
+from chat.live.shared_frame import SharedFrame
+
+# The window of a socket's compression: 2 KB hold the frames of the last seconds.
+WINDOW_BITS = 11
+MEMORY_LEVEL = 2
+# A frame of so many bytes gains nothing from those before it, and is compressed quickly.
+LARGE = 2_048
+# More sockets than this get the same bytes; each would otherwise compress by itself.
+FEW_SOCKETS = 8
+# A context begins with so many frames in a short time: a socket that only joins a session needs none.
+STREAM = 12
+# Without a context, shorter frames do not become smaller.
+WORTHWHILE = 200
+TEXT, COMPRESSED_TEXT = 0x81, 0xC1
+END = b"\x00\x00\xff\xff"
+
+
+class FrameEncoder:
+    """Encodes the frames of one socket.
+
+    What it compresses with the frames before it needs 16 KB while frames keep coming, and nothing after a `rest`. A
+    message that is compressed by itself ends such a context, because the client's window has that message, too.
+    """
+
+    __slots__ = ("_bits", "_context", "_count", "_is_used", "_keeps_context")
+
+    def __init__(self, window_bits: int = 0, *, keeps_context: bool = True) -> None:
+        """`window_bits`: the client's limit; 0 if nothing may be compressed. `keeps_context`: the client agrees."""
+        self._bits = min(window_bits, WINDOW_BITS)
+        self._keeps_context = keeps_context
+        self._context: zlib._Compress | None = None
+        self._is_used = False
+        self._count = 0
+
+    def encode(self, text: str) -> bytes:
+        """Return a text as one frame."""
+        if isinstance(text, SharedFrame) and text.receivers > FEW_SOCKETS:
+            is_small = not self._bits or len(text) < WORTHWHILE
+            if not is_small:
+                self._context = None
+            return text.encoded(is_small or self._bits, plain if is_small else partial(deflated, bits=self._bits))
+        if not self._bits:
+            return text.encoded(True, plain) if isinstance(text, SharedFrame) else plain(text)
+        if self._keeps_context and len(text) <= LARGE:
+            self._count += 1
+            if self._count > STREAM:
+                return self._in_context(text)
+        if len(text) < WORTHWHILE:
+            return plain(text)
+        self._context = None
+        return deflated(text, bits=self._bits)
+
+    def rest(self) -> None:
+        """Forget the context if nothing was compressed since the last call."""
+        if not self._is_used:
+            self._context, self._count = None, 0
+        self._is_used = False
+
+    def _in_context(self, text: str) -> bytes:
+        context = self._context
+        if context is None:
+            context = self._context = _compressor(zlib.Z_DEFAULT_COMPRESSION, self._bits)
+        self._is_used = True
+        return _framed(COMPRESSED_TEXT, _flushed(context, text))
+
+
+def plain(text: str) -> bytes:
+    """Return a text as one frame, not compressed."""
+    return _framed(TEXT, text.encode())
+
+
+def deflated(text: str, *, bits: int) -> bytes:
+    """Return a text as one frame, compressed by itself."""
+    level = zlib.Z_BEST_SPEED if len(text) > LARGE else zlib.Z_DEFAULT_COMPRESSION
+    return _framed(COMPRESSED_TEXT, _flushed(_compressor(level, bits), text))
+
+
+def _compressor(level: int, bits: int) -> zlib._Compress:
+    return zlib.compressobj(level, zlib.DEFLATED, -bits, MEMORY_LEVEL)
+
+
+def _flushed(compressor: zlib._Compress, text: str) -> bytes:
+    data = compressor.compress(text.encode())
+    return (data + compressor.flush(zlib.Z_SYNC_FLUSH)).removesuffix(END)
+
+
+def _framed(kind: int, payload: bytes) -> bytes:
+    size = len(payload)
+    if size < 126:
+        return bytes((kind, size)) + payload
+    if size < 2**16:
+        return bytes((kind, 126)) + size.to_bytes(2, "big") + payload
+    return bytes((kind, 127)) + size.to_bytes(8, "big") + payload

@@ -1,0 +1,57 @@
+"""Note whom a message mentions, mark the session in their lists, and have them notified (LIVE-07)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from chat import access
+from chat.bus.wakeups import Wakeup, WakeupKind, send
+from chat.mentions import mentioned_people
+from chat.models import ChatMessage, Session, User
+from chat.services.sessions.user_state import locked_states
+from chat.services.transaction import SessionTransaction, notify_session_lists
+
+
+def mentions_in(session: Session, author: User | None, text: str) -> list[list[int]] | None:
+    """Return what the row of a message keeps: for each mention the user, its start and its length; None without any.
+
+    People can be mentioned by their display name, their user name, or both, as where two names look the same. Authors
+    do not mention themselves.
+    """
+    if "@" not in text:
+        return None
+    names = [
+        (name, user.pk)
+        for user in access.people_of(session)
+        for name in (user.sender, user.username, f"{user.sender} ({user.username})")
+    ]
+    found = mentioned_people(text, names)
+    author_id = author.pk if author else None
+    return [[each.user_id, each.start, each.length] for each in found if each.user_id != author_id] or None
+
+
+def mentions_after_edit(session: Session, row: ChatMessage, text: str) -> dict[str, Any]:
+    """Return the column of an edited message that has its mentions."""
+    return {"mentions": mentions_in(session, row.user, text)} if row.role == "user" else {}
+
+
+def mentioned_ids(row: ChatMessage) -> set[int]:
+    """Return whom a message mentions."""
+    return {user_id for user_id, _start, _length in row.mentions or ()}
+
+
+def tell_mentioned(tx: SessionTransaction, row: ChatMessage, *, before: Iterable[int] = ()) -> None:
+    """Mark the session for those whom a new or changed message mentions, without those mentioned `before`.
+
+    A runner sends the push messages, soon after the commit.
+    """
+    people = mentioned_ids(row).difference(before)
+    if not people:
+        return
+    locked_states(tx.session.pk, people).update(mentioned_revision=row.revision)
+    notify_session_lists(users=people)
+    transaction.on_commit(partial(send, Wakeup(WakeupKind.MENTION, tx.session.pk, message_id=row.pk)))

@@ -1,0 +1,229 @@
+"""Begin a plain turn in one transaction of few statements, with the claim of this process's runner in it (RUN-01).
+
+`sending.send_message` has the rules. A turn is plain if none of the rarer ones apply: the owner of a session that no
+one else can see writes a text to an idle agent. For all else `begin_turn` returns None and has changed nothing. A
+property test holds both ways to the same rows and events (tests/services/test_starting.py).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from chat import ids
+from chat.bus.events import StatusChanged
+from chat.errors import ServiceError
+from chat.limits.quotas import SMALL_CHARS, quotas
+from chat.models import ChatMessage, MessageRole, MessageType, RunState, Session, SessionRun, User, without_files
+from chat.names import distinct
+from chat.queries import presets
+from chat.row_statements import columns_of, made, names_of, read_value, update_row
+from chat.runs import lease
+from chat.runs.lease import Claim
+from chat.runs.local_runner import BegunTurn, local_runner
+from chat.runs.turn_state import TurnState
+from chat.services.idempotency import request_digest
+from chat.services.messages.validation import validate_characters, validate_message
+from chat.services.sessions import user_state
+from chat.services.transaction import SessionTransaction
+
+# Locks the session, then its run, and reads all that decides. It finds the session of its active owner only, which is
+# what chat/access.py says of owners. On PostgreSQL the statement can wait for another transaction: then the two locked
+# rows show what that has changed, and the subqueries do not; `revision_before` tells.
+_LOOK = """
+    SELECT {session}, {run},
+        (SELECT revision FROM chat_session WHERE id = s.id) AS revision_before,
+        COALESCE((SELECT MAX(sequence) FROM chat_chatmessage WHERE session_id = s.id), 0) AS last_sequence,
+        EXISTS (SELECT 1 FROM chat_chatmessage WHERE session_id = s.id AND "key" = %(key)s) AS is_key_used,
+        EXISTS (SELECT 1 FROM chat_participation
+            WHERE session_id = s.id AND user_id = u.id AND NOT draft = '') AS has_draft,
+        EXISTS (SELECT 1 FROM chat_share WHERE session_id = s.id) AS is_shared,
+        COALESCE((SELECT tokens FROM chat_dailyusage WHERE user_id = u.id AND day = %(day)s), 0) AS tokens_today,
+        (SELECT COUNT(*) FROM chat_sessionrun
+            WHERE started_by_id = u.id AND NOT state = 'idle' AND NOT state = 'waiting') AS running_turns,
+        EXISTS (SELECT 1 FROM chat_worker WHERE id = %(worker)s AND lease_until > {now}) AS has_worker,
+        {now} AS now
+    FROM chat_session s
+        JOIN chat_sessionrun r ON r.session_id = s.id
+        JOIN chat_user u ON u.id = s.owner_id
+    WHERE s.id = %(session)s AND u.id = %(user)s AND u.is_active {lock}
+"""
+_RUN_COLUMNS = (
+    "state",
+    "turn_id",
+    "turn_started_at",
+    "stopped_by",
+    "started_by",
+    "wanted",
+    "due_since",
+    "owner",
+    "claimant",
+    "epoch",
+    "written",
+    "attempts",
+)
+# The database's clock, as Django's Now() has it.
+_NOW = {"sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')", "postgresql": "STATEMENT_TIMESTAMP()"}
+_LOCK = {"sqlite": "", "postgresql": "FOR UPDATE OF s, r"}
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A message that has begun a turn."""
+
+    id: str
+    turn_id: str
+    sequence: int
+
+
+class _Seen(NamedTuple):
+    """What `_LOOK` reads."""
+
+    session: Session
+    run: SessionRun
+    revision_before: int
+    last_sequence: int
+    is_key_used: bool
+    has_draft: bool
+    is_shared: bool
+    tokens_today: int
+    running_turns: int
+    has_worker: bool
+    now: datetime
+
+
+def begin_turn(*, author: User, session_id: str, text: str, key: str | None) -> Begun | None:
+    """Add a user message in a new turn, if that is plain; else return None.
+
+    The runner of this process runs the turn. Without one, or if it has no room, a worker is woken.
+    """
+    if connection.in_atomic_block or not ids.may_be_one(session_id) or not _is_plain_text(text, key):
+        return None
+    runner = local_runner()
+    worker_id = runner.reserve() if runner is not None else ""
+    begun = claimed = None
+    try:
+        with transaction.atomic():
+            written = _begin(author, session_id, text, key or None, worker_id)
+        begun, claimed = written or (None, None)
+    except IntegrityError:  # on PostgreSQL: the key was used, or the worker removed, after the look
+        return None
+    finally:
+        if runner is not None and claimed is not None:
+            runner.take(claimed)
+        elif runner is not None and worker_id:
+            runner.release()
+    return begun
+
+
+def _is_plain_text(text: str, key: str | None) -> bool:
+    try:
+        validate_message(text)
+        validate_characters(key or "")
+    except ServiceError:
+        return False
+    return len(text) <= SMALL_CHARS
+
+
+def _begin(
+    author: User, session_id: str, text: str, key: str | None, worker_id: str
+) -> tuple[Begun, BegunTurn | None] | None:
+    seen = _look(author, session_id, key, worker_id)
+    if seen is None or not _is_plain(seen) or not _is_within_quotas(seen):
+        return None
+    tx = SessionTransaction(seen.session, seen.run, seen.last_sequence)
+    session, turn_id, now = seen.session, ids.turn_id(), timezone.now()
+    marker = ChatMessage(type=MessageType.TURN_START, turn_id=turn_id, mode=session.mode, timestamp=now)
+    message = ChatMessage(
+        type=MessageType.TEXT,
+        role=MessageRole.USER,
+        text=text,
+        sender=distinct(author.sender, author.username, ()),
+        user=author,
+        mode=session.mode,
+        turn_id=turn_id,
+        idempotency_key=key,
+        key_digest=request_digest({"text": text, "attachments": []}) if key else None,
+    )
+    tx.add_rows([marker, without_files(message)])
+    tx.record_event("turn_start", marker)
+    tx.record_event("user_message", message, {"model": session.model})
+    tx.events.append(StatusChanged("thinking"))
+    tx.save()
+    if seen.has_draft:
+        user_state.delete_sent_draft(session=session, user=author, sent=text)
+    claim = _open(seen, author, turn_id, now, worker_id if seen.has_worker else "")
+    state = TurnState(
+        turn_id=turn_id,
+        began=time.monotonic(),
+        mode=session.mode,
+        agent_id=session.agent,
+        model=session.model,
+        provider=session.provider,
+    )
+    claimed = BegunTurn(claim, state, session, message.sequence or 0) if claim is not None else None
+    return Begun(message.pk, turn_id, message.sequence or 0), claimed
+
+
+def _look(author: User, session_id: str, key: str | None, worker_id: str) -> _Seen | None:
+    today = connection.ops.adapt_datefield_value(timezone.now().date())
+    values: dict[str, Any] = {"session": session_id, "user": author.pk, "key": key, "day": today, "worker": worker_id}
+    statement, of_session, of_run = _statement(connection.vendor)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    session = made(Session, row[:of_session])
+    run = made(SessionRun, row[of_session : of_session + of_run])
+    return _Seen._make([session, run, *row[of_session + of_run : -1], read_value(SessionRun, "due_since", row[-1])])
+
+
+@cache
+def _statement(vendor: str) -> tuple[str, int, int]:
+    """Return the statement for this kind of database, and how many columns each of the two rows has in its result."""
+    session, run = names_of(Session, "s"), names_of(SessionRun, "r")
+    statement = _LOOK.format(session=session, run=run, now=_NOW[vendor], lock=_LOCK[vendor])
+    return statement, len(columns_of(Session, vendor)), len(columns_of(SessionRun, vendor))
+
+
+def _is_plain(seen: _Seen) -> bool:
+    session, run = seen.session, seen.run
+    is_open = session.status == Session.Status.ACTIVE and bool(session.title)
+    is_idle = run.state == RunState.IDLE and run.owner_id is None and run.wanted == run.done
+    is_for_the_agent = session.replies == Session.Replies.ALL and not presets.others(session)
+    is_seen_whole = seen.revision_before == session.revision
+    return is_seen_whole and is_open and is_idle and is_for_the_agent and not _is_shared(seen) and not seen.is_key_used
+
+
+def _is_shared(seen: _Seen) -> bool:
+    return seen.is_shared or bool(seen.session.workspace_role)
+
+
+def _is_within_quotas(seen: _Seen) -> bool:
+    limits = quotas()
+    has_tokens = not limits.tokens_per_day or seen.tokens_today < limits.tokens_per_day
+    return has_tokens and (not limits.running_turns or seen.running_turns < limits.running_turns)
+
+
+def _open(seen: _Seen, author: User, turn_id: str, now: datetime, worker_id: str) -> Claim | None:
+    """Open the turn and request its run, as `turns.open_turn` and `lease.request` do; claim it as `lease.claim` does.
+
+    Without a worker of this process, others are woken on commit.
+    """
+    run = seen.run
+    run.state, run.turn_id, run.turn_started_at, run.stopped_by_id = RunState.RUNNING, turn_id, now, None
+    run.started_by_id, run.wanted, run.due_since = author.pk, run.wanted + 1, seen.now
+    if worker_id:
+        run.owner_id, run.claimant, run.epoch, run.written = worker_id, worker_id, run.epoch + 1, 0
+        run.attempts += 1
+    else:
+        lease.wake_on_commit(run.pk)
+    update_row(run, _RUN_COLUMNS)
+    return Claim(run.pk, run.epoch, worker_id) if worker_id else None

@@ -1,0 +1,224 @@
+"""Add files to the knowledge of a workspace, rename, remove and restore them, and delete them for good."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from django.core.files.base import ContentFile, File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.access import Permission, may, workspace_where
+from chat.errors import Forbidden, Invalid, ServiceError
+from chat.files import documents, names
+from chat.files.contents import Problem, Unusable
+from chat.files.documents import Document
+from chat.files.passages import split, words_of
+from chat.files.places import OnePerPerson
+from chat.limits.quotas import require_storage
+from chat.limits.rates import limited, spend
+from chat.models import KnowledgeFile, KnowledgePassage, User, Workspace
+from chat.queries.knowledge import fetch, files_in
+from chat.services.messages.attachments import MEGABYTE, TooLarge, limit_bytes
+from chat.services.messages.validation import validate_characters
+
+logger = logging.getLogger(__name__)
+
+# The most files of a workspace: each may be listed to a model.
+MOST_FILES = 500
+# Stored files without a row are deleted when they are this old: the row of a younger one may not be committed yet.
+ORPHANS_KEPT = timedelta(days=1)
+FOLDER = "knowledge"
+# Reading a file can use a CPU core for seconds, so each user has one place.
+_places = OnePerPerson()
+
+
+@limited("uploads", by="author")
+def add(*, author: User, workspace_id: int, name: str, size: int, file: File[Any]) -> KnowledgeFile:
+    """Add a file to a workspace of which the author is a member.
+
+    Raises NoSuchWorkspace, Forbidden, and ServiceError for a name that is taken, or a file that cannot be read.
+    """
+    workspace = workspace_where(author, Permission.ADD_KNOWLEDGE, workspace_id)
+    if size > limit_bytes():
+        raise TooLarge
+    spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))
+    require_storage(author, size)
+    name = names.clean(name)
+    _require_room(workspace.pk)
+    _require_free(workspace.pk, name)
+    with _places.place(author.pk):
+        data = file.read(limit_bytes() + 1)
+        if len(data) > limit_bytes():
+            raise TooLarge
+        document = _read(name, data)
+    return _keep(workspace, author, name, data, document)
+
+
+@transaction.atomic
+def rename(*, author: User, file_id: str, name: str) -> KnowledgeFile:
+    """Rename a file. Sessions that have chosen it keep it. Raises NoSuchKnowledgeFile, Forbidden, Invalid."""
+    file = _managed(author, file_id)
+    clean = names.clean(validate_characters(name)) if name.strip() else ""
+    if not clean:
+        raise Invalid(_("Enter a name."))
+    if clean != file.name:
+        _require_free(file.workspace_id, clean)
+        file.name = clean
+        file.save(update_fields=["name", "updated_at"])
+    return file
+
+
+@transaction.atomic
+def remove(*, author: User, file_id: str) -> KnowledgeFile:
+    """Remove a file: agents cannot use it any more. It can be restored. Raises NoSuchKnowledgeFile, Forbidden."""
+    file = _managed(author, file_id)
+    file.removed_at = timezone.now()
+    file.save(update_fields=["removed_at", "updated_at"])
+    return file
+
+
+@transaction.atomic
+def restore(*, author: User, file_id: str) -> KnowledgeFile:
+    """Restore a removed file. Raises NoSuchKnowledgeFile, Forbidden, ServiceError if its name is taken."""
+    file = _managed(author, file_id, removed=True)
+    if file.removed_at is None:
+        return file
+    _require_room(file.workspace_id)
+    _require_free(file.workspace_id, file.name)
+    file.removed_at = None
+    file.save(update_fields=["removed_at", "updated_at"])
+    return file
+
+
+def may_manage(user: User, file: KnowledgeFile) -> bool:
+    """Return whether a user may rename and remove a file: their own, or any with the permission."""
+    return file.added_by_id == user.pk or may(user, Permission.MANAGE_KNOWLEDGE, file.workspace_id)
+
+
+def purge(before: datetime | None) -> int:
+    """Delete files that were removed before a time, and what is stored without a row; return how many rows."""
+    removed = KnowledgeFile.objects.filter(removed_at__lt=before) if before else KnowledgeFile.objects.none()
+    count = _delete(list(removed))
+    for name in _orphans():
+        _delete_stored(name)
+    return count
+
+
+def forget(workspace_ids: Iterable[int]) -> None:
+    """Delete the files of workspaces that are about to be deleted."""
+    _delete(list(KnowledgeFile.objects.filter(workspace__in=list(workspace_ids))))
+
+
+def _delete(files: list[KnowledgeFile]) -> int:
+    for file in files:
+        with transaction.atomic():
+            file.delete()
+            # What the rows name must be stored as long as the caller's transaction can be rolled back.
+            transaction.on_commit(partial(_delete_stored, file.file.name or ""))
+    return len(files)
+
+
+def _managed(author: User, file_id: str, *, removed: bool = False) -> KnowledgeFile:
+    workspace = fetch(author, file_id, removed=removed).workspace_id
+    Workspace.objects.select_for_update().get(pk=workspace)
+    file = fetch(author, file_id, removed=removed)
+    if not may_manage(author, file):
+        raise Forbidden(_("Only the person who added the file, and owners and admins of the workspace, can do that."))
+    return file
+
+
+def _require_room(workspace_id: int) -> None:
+    if files_in(workspace_id).count() >= MOST_FILES:
+        raise Invalid(_("A workspace can have up to %(count)d files. Remove one first.") % {"count": MOST_FILES})
+
+
+def _require_free(workspace_id: int, name: str) -> None:
+    if files_in(workspace_id).filter(name=name).exists():
+        raise ServiceError(
+            "name_taken", _("There is a file “%(name)s” already. Rename or remove it first.") % {"name": name}
+        )
+
+
+def _read(name: str, data: bytes) -> Document:
+    try:
+        return documents.read(name, data)
+    except Unusable as error:
+        raise ServiceError(error.problem, _WORDS[error.problem]()) from error
+
+
+_WORDS: dict[Problem, Callable[[], str]] = {
+    "empty": lambda: _("The file is empty."),
+    "unsupported": lambda: _("Unsupported file type. Use PDF, HTML, Markdown, code or other text."),
+    "broken_pdf": lambda: _("The PDF file is damaged."),
+    "locked_pdf": lambda: _("The PDF file is password-protected. Save it without a password."),
+    "no_text": lambda: _("The file has no text. A scanned document needs text recognition first."),
+    "too_complex": lambda: _("The file takes too long to read. Save it in a simpler form, or split it."),
+    "unavailable": lambda: _("Too many files are being processed. Try again in a minute."),
+}
+
+
+def _keep(workspace: Workspace, author: User, name: str, data: bytes, document: Document) -> KnowledgeFile:
+    file = KnowledgeFile(
+        workspace=workspace,
+        name=name,
+        kind=document.kind,
+        media_type=document.media_type,
+        size=len(data),
+        pages=document.pages,
+        is_cut=document.is_cut,
+        added_by=author,
+    )
+    passages = _passages(file, document)
+    file.passage_count, file.characters = len(passages), sum(len(each.text) for each in passages)
+    file.file.name = stored = f"{FOLDER}/{file.pk}"
+    try:
+        default_storage.save(stored, ContentFile(data))
+        with transaction.atomic():
+            # The lock makes two simultaneous requests check one after the other.
+            Workspace.objects.select_for_update().get(pk=workspace.pk)
+            _require_room(workspace.pk)
+            _require_free(workspace.pk, name)
+            file.save(force_insert=True)
+            KnowledgePassage.objects.bulk_create(passages, batch_size=200)
+    except OSError as error:
+        _delete_stored(stored)
+        logger.error("A file could not be stored: %s", error)
+        raise ServiceError("unavailable", _("Couldn’t store the file. Try again later.")) from error
+    except Exception:
+        _delete_stored(stored)
+        raise
+    return file
+
+
+def _passages(file: KnowledgeFile, document: Document) -> list[KnowledgePassage]:
+    found = list[KnowledgePassage]()
+    for page, text in document.parts:
+        for passage in split(text):
+            words, number = " ".join(words_of(passage)), len(found) + 1
+            found.append(KnowledgePassage(file=file, number=number, page=page, text=passage, words=words))
+    return found
+
+
+def _orphans() -> list[str]:
+    """Return what is stored without a row, as after a crash."""
+    try:
+        _folders, stored = default_storage.listdir(FOLDER)
+    except (OSError, NotImplementedError):  # nothing is stored yet, or the storage has no folders
+        return []
+    known = set(KnowledgeFile.objects.filter(pk__in=stored).values_list("pk", flat=True))
+    old = timezone.now() - ORPHANS_KEPT
+    unknown = [f"{FOLDER}/{name}" for name in stored if name not in known]
+    return [name for name in unknown if default_storage.get_modified_time(name) < old]
+
+
+def _delete_stored(name: str) -> None:
+    with suppress(OSError):  # it only takes space, until the next purge
+        default_storage.delete(name)

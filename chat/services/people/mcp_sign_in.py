@@ -1,0 +1,104 @@
+"""Keep what a sign-in to an MCP server of a workspace has given. Its owners and admins may sign in and disconnect."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from agents.mcp.sign_in import Client, Grant
+from chat.errors import Invalid
+from chat.models import McpServer, User
+from chat.security.encryption import DecryptionError, decrypt, encrypt
+from chat.services.people.mcp_servers import forget_sign_in, log, managed_server
+from chat.services.people.security_log import Kind
+
+logger = logging.getLogger(__name__)
+
+
+@transaction.atomic
+def connect(*, author: User, server_id: int, url: str, grant: Grant) -> McpServer:
+    """Keep the tokens of a sign-in at an address. Raises ServiceError, also if the server has another address now."""
+    server = McpServer.objects.select_for_update().get(pk=managed_server(author, server_id).pk)
+    if server.url != url:
+        raise Invalid(_("The server’s address has changed. Connect it again."))
+    server.sign_in = encrypt(json.dumps(grant.to_json()))
+    server.sign_in_status, server.signed_in_by = McpServer.SignIn.CONNECTED, author
+    server.renewing_until = None
+    server.revision += 1
+    server.save()
+    log(Kind.MCP_SERVER_CONNECTED, author, server)
+    return server
+
+
+@transaction.atomic
+def disconnect(*, author: User, server_id: int) -> McpServer:
+    """Forget the tokens of a server. Raises ServiceError."""
+    server = McpServer.objects.select_for_update().get(pk=managed_server(author, server_id).pk)
+    forget_sign_in(server)
+    server.revision += 1
+    server.save()
+    log(Kind.MCP_SERVER_DISCONNECTED, author, server)
+    return server
+
+
+def client_of(server: McpServer) -> Client | None:
+    """Return the client that was registered by hand; None if there is none."""
+    kept = _decrypted(server.oauth_client)
+    return Client(**json.loads(kept)) if kept else None
+
+
+def grant_of(server_id: int) -> Grant | None:
+    """Read the tokens of a server; None if no one is signed in, or has to sign in again."""
+    connected = McpServer.objects.filter(pk=server_id, sign_in_status=McpServer.SignIn.CONNECTED)
+    kept = _decrypted(connected.values_list("sign_in", flat=True).first() or "")
+    return Grant.from_json(json.loads(kept)) if kept else None
+
+
+def begin_renewal(server_id: int, seconds: float) -> bool:
+    """Let this process renew the token for so many seconds. A refresh token can be used once.
+
+    Return False if another process renews it.
+    """
+    now = timezone.now()
+    free = McpServer.objects.filter(Q(renewing_until=None) | Q(renewing_until__lte=now), pk=server_id)
+    return bool(free.update(renewing_until=now + timedelta(seconds=seconds)))
+
+
+def end_renewal(server_id: int, before: Grant, after: Grant | None) -> Grant | None:
+    """Keep the renewed tokens, unless someone has signed in again since; without them, the sign-in has expired.
+
+    Return the tokens that are to be used now; None if there are none, as after a disconnect in the meantime.
+    """
+    with transaction.atomic():
+        server = McpServer.objects.select_for_update().filter(pk=server_id).first()
+        if server is None:
+            return None
+        server.renewing_until = None
+        if grant_of(server_id) == before:
+            if after is None:
+                server.sign_in_status = McpServer.SignIn.EXPIRED
+                logger.warning("The sign-in to the MCP server %s has ended", server.name)
+            else:
+                server.sign_in = encrypt(json.dumps(after.to_json()))
+        server.save(update_fields=["sign_in", "sign_in_status", "renewing_until"])
+        return grant_of(server_id)
+
+
+def give_up_renewal(server_id: int) -> None:
+    """Let the next process try to renew the token."""
+    McpServer.objects.filter(pk=server_id).update(renewing_until=None, updated_at=F("updated_at"))
+
+
+def _decrypted(text: str) -> str:
+    """Decrypt a text; "" if SECRET_KEY has changed since."""
+    try:
+        return decrypt(text) if text else ""
+    except DecryptionError:
+        logger.warning("The sign-in to an MCP server cannot be decrypted: connect it again")
+        return ""

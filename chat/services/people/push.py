@@ -1,0 +1,137 @@
+"""Browsers that get push messages: register, refresh and remove them, and record what was delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from hashlib import sha256
+from ipaddress import ip_address
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from yarl import URL
+
+from agents.toolbox.public_addresses import is_public
+from chat.errors import Invalid, ServiceError
+from chat.limits.rates import limited
+from chat.models import PushSubscription, User
+from chat.queries.push import without_login
+from chat.security import web_push
+from chat.security.web_push import PushTarget
+
+MOST = 20
+# Push services are at these ports.
+PORTS = (443, 8443)
+LONGEST_ENDPOINT = 2048
+LONGEST_NAME = 80
+# After so many messages in a row that the service did not take, the browser has to be turned on again.
+MOST_FAILURES = 30
+# How long a browser stays listed whose login has ended: signing in there again makes it work again.
+KEPT_WITHOUT_LOGIN = timedelta(days=90)
+
+
+def digest_of(endpoint: str) -> str:
+    """Return the name of an endpoint."""
+    return sha256(endpoint.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@limited("push_subscriptions", by="user")
+@transaction.atomic
+def register(*, user: User, target: PushTarget, name: str, language: str) -> PushSubscription:
+    """Send the user's notifications to a browser from now on. Raises ServiceError."""
+    _check(target)
+    User.objects.select_for_update().get(pk=user.pk)  # two simultaneous requests count one after the other
+    row = PushSubscription.objects.filter(user=user, digest=digest_of(target.endpoint)).first()
+    if row is None:
+        if PushSubscription.objects.filter(user=user).count() >= MOST:
+            raise Invalid(
+                _("You get notifications in %(count)d browsers. Remove some that you don’t use.") % {"count": MOST}
+            )
+        row = PushSubscription(user=user)
+    row.name, row.language, row.failures = name[:LONGEST_NAME], language, 0
+    return _save(row, target)
+
+
+@limited("push_subscriptions", by="user")
+@transaction.atomic
+def refresh(*, user: User, target: PushTarget, before: str = "") -> PushSubscription | None:
+    """Take over a new address or new keys of a registered browser. Return None if it is not registered.
+
+    `before` is the digest of the endpoint that the browser's login has. Raises ServiceError.
+    """
+    _check(target)
+    digests = [digest_of(target.endpoint), before]
+    rows = PushSubscription.objects.select_for_update().filter(user=user, digest__in=digests)
+    found = {row.digest: row for row in rows}
+    known = [found[digest] for digest in digests if digest in found]
+    if not known:
+        return None
+    row, *others = known
+    for other in others:
+        other.delete()
+    return _save(row, target)
+
+
+def _save(row: PushSubscription, target: PushTarget) -> PushSubscription:
+    row.endpoint, row.p256dh, row.auth = target.endpoint, target.p256dh.rstrip("="), target.auth.rstrip("=")
+    row.digest, row.key, row.refreshed_at = digest_of(target.endpoint), web_push.key_id(), timezone.now()
+    row.save()
+    return row
+
+
+def remove(*, user: User, subscription_id: int) -> None:
+    """Send nothing more to one of the user's browsers. Raises ServiceError."""
+    if not PushSubscription.objects.filter(user=user, pk=subscription_id).delete()[0]:
+        raise ServiceError("no_such_browser", _("This browser no longer gets notifications."))
+
+
+def forget(*, user: User, digests: Collection[str]) -> None:
+    """Remove the browsers of logins that end."""
+    PushSubscription.objects.filter(user=user, digest__in=digests).delete()
+
+
+@transaction.atomic
+def record_delivery(*, delivered: Collection[int], failed: Collection[int], gone: Collection[int]) -> None:
+    """Record the results of messages by the ids of their browsers; remove those that the services do not know."""
+    rows = PushSubscription.objects
+    if delivered:
+        rows.filter(pk__in=delivered).update(last_success_at=timezone.now(), failures=0)
+    if failed:
+        rows.filter(pk__in=failed).update(failures=F("failures") + 1)
+    rows.filter(pk__in=gone).delete()
+    rows.filter(pk__in=failed, failures__gte=MOST_FAILURES).delete()
+
+
+def delete_abandoned() -> int:
+    """Delete browsers in which no one has signed in again. Return their number."""
+    return without_login().filter(refreshed_at__lt=timezone.now() - KEPT_WITHOUT_LOGIN).delete()[0]
+
+
+def _check(target: PushTarget) -> None:
+    """Raise Invalid if a browser's data cannot be used.
+
+    A name of a host is resolved and checked when a message is sent, as that of any address from outside.
+    """
+    try:
+        web_push.check_target(target)
+        is_valid = _may_be_sent_to(target.endpoint)
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise Invalid(_("This browser’s push service can’t be used: its address or its keys are not valid."))
+
+
+def _may_be_sent_to(endpoint: str) -> bool:
+    """Return whether an address is one of HTTPS without credentials, and not an internal one. Raises ValueError."""
+    if len(endpoint) > LONGEST_ENDPOINT or not endpoint.isascii() or not endpoint.isprintable():
+        return False
+    url = URL(endpoint)
+    host = url.raw_host or ""
+    if url.scheme != "https" or not host or url.port not in PORTS or (url.raw_user, url.raw_password) != (None, None):
+        return False
+    try:
+        return is_public(ip_address(host))
+    except ValueError:
+        return host != "localhost" and not host.endswith(".localhost")

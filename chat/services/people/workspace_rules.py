@@ -1,0 +1,123 @@
+"""Make and remove the rules of a workspace for tool calls."""
+
+from __future__ import annotations
+
+from django.core import signing
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from agents.approval import MOST_APPROVALS, guard_of
+from chat.access import Permission, workspace_where
+from chat.errors import Invalid, ServiceError
+from chat.models import ApprovalRule, Session, User
+from chat.services.people.security_log import Kind, record
+
+SALT = "parley.removed-rule"
+UNDO_SECONDS = 3600
+MOST_RULES = 200
+Verdict = ApprovalRule.Verdict
+
+
+def checked(rule: str, verdict: str, approvals: int, approvers: str) -> dict[str, str | int]:
+    """Return the columns of a rule. Only what is asked about needs approvals. Raises Invalid."""
+    if verdict not in Verdict.values:
+        raise Invalid(_("Choose what happens: ask, always allow, or never allow."))
+    if verdict != Verdict.ASK:
+        approvals, approvers = 1, ""
+    if not 1 <= approvals <= MOST_APPROVALS:
+        raise Invalid(_("Choose between 1 and %(most)d approvals.") % {"most": MOST_APPROVALS})
+    try:
+        guard = guard_of(rule, approvals, approvers)
+    except ValueError:
+        words = _("“%(rule)s” is no rule. Enter a tool’s name, or one with a pattern, as in bash(git status*).")
+        raise Invalid(words % {"rule": rule[:80]}) from None
+    return {"rule": guard.rule, "verdict": verdict, "approvals": approvals, "approvers": approvers}
+
+
+@transaction.atomic
+def save(
+    *, author: User, workspace_id: int, rule: str, verdict: str, approvals: int = 1, approvers: str = ""
+) -> ApprovalRule:
+    """Make a rule for all agents of a workspace, or change the one with the same text.
+
+    It holds from the next response of each session. Raises NoSuchWorkspace, Forbidden, and Invalid.
+    """
+    workspace = workspace_where(author, Permission.MANAGE_RULES, workspace_id)
+    values = checked(rule, verdict, approvals, approvers)
+    others = ApprovalRule.objects.filter(workspace=workspace).exclude(agent="", rule=values["rule"])
+    if others.count() >= MOST_RULES:
+        raise Invalid(_("A workspace can have up to %(count)d rules.") % {"count": MOST_RULES})
+    row, _is_new = ApprovalRule.objects.update_or_create(
+        workspace=workspace, agent="", rule=values.pop("rule"), defaults={**values, "user": author}
+    )
+    _record(author, row)
+    return row
+
+
+@transaction.atomic
+def remove(*, author: User, workspace_id: int, rule_id: int) -> tuple[ApprovalRule, str]:
+    """Remove a rule. Return it and a token for `bring_back`, valid for an hour.
+
+    Raises as `save` does, and ServiceError "no_such_rule".
+    """
+    workspace = workspace_where(author, Permission.MANAGE_RULES, workspace_id)
+    row = ApprovalRule.objects.filter(workspace=workspace, pk=rule_id).first()
+    if row is None:
+        raise ServiceError("no_such_rule", _("This rule has been removed already."))
+    kept = [workspace.pk, row.agent, row.rule, row.verdict, row.approvals, row.approvers]
+    row.delete()
+    _record(author, row, removed=1)
+    return row, signing.dumps(kept, salt=SALT)
+
+
+@transaction.atomic
+def bring_back(*, author: User, workspace_id: int, undo: str) -> ApprovalRule:
+    """Undo a removal of the last hour. Raises as `save` does, and ServiceError "too_late"."""
+    workspace = workspace_where(author, Permission.MANAGE_RULES, workspace_id)
+    try:
+        removed_from, agent, rule, verdict, approvals, approvers = signing.loads(undo, salt=SALT, max_age=UNDO_SECONDS)
+    except signing.BadSignature:
+        removed_from = None
+    if removed_from != workspace.pk:
+        raise ServiceError("too_late", _("This can’t be undone any more."))
+    values = {"verdict": verdict, "approvals": approvals, "approvers": approvers, "user": author}
+    row, _is_new = ApprovalRule.objects.get_or_create(workspace=workspace, agent=agent, rule=rule, defaults=values)
+    _record(author, row)
+    return row
+
+
+def allow_always(*, session: Session, author: User, agent: str, tool: str) -> None:
+    """Allow a tool for an agent in the session's workspace, in the transaction of the answer that says so."""
+    values = {"verdict": Verdict.ALLOW, "approvals": 1, "approvers": "", "user": author}
+    row, _is_new = ApprovalRule.objects.update_or_create(
+        workspace_id=session.workspace_id, agent=agent, rule=tool, defaults=values
+    )
+    _record(author, row)
+
+
+@transaction.atomic
+def save_for_staff(*, author: User, row: ApprovalRule) -> None:
+    """Save a rule that staff have made or changed in the admin, which has checked it."""
+    row.user = author
+    row.save()
+    _record(author, row)
+
+
+@transaction.atomic
+def delete_for_staff(*, author: User, row: ApprovalRule) -> None:
+    """Delete a rule in the admin."""
+    _record(author, row, removed=1)
+    row.delete()
+
+
+def _record(author: User, row: ApprovalRule, *, removed: int = 0) -> None:
+    tool = row.rule.partition("(")[0]
+    record(
+        Kind.TOOL_RULE_CHANGED,
+        actor=author,
+        target=row.workspace,
+        tool=tool,
+        agent=row.agent,
+        rule=row.verdict,
+        removed=removed,
+    )

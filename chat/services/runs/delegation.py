@@ -1,0 +1,204 @@
+"""Give tasks to other agents: each works in a session of its own, whose end is the result of the call.
+
+The session begins in the transaction in which its call begins to wait. Its result is written by `report`, once, in a
+transaction of the caller's session: after the last turn, and by the maintenance job if a process ended in between.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from agents.delegates import MOST_LEVELS, MOST_TASKS
+from agents.messages import Json
+from agents.prices import total_of
+from agents.safe_text import safe_text
+from chat.agents_setup import registry
+from chat.bus.events import StatusChanged
+from chat.errors import NoSuchSession, ServiceError
+from chat.limits.quotas import require_turn
+from chat.models import (
+    IMPORTED,
+    ChatMessage,
+    MessageRole,
+    MessageStatus,
+    MessageType,
+    RunState,
+    Session,
+    SessionRun,
+    Share,
+    User,
+    without_files,
+)
+from chat.projections.subsessions import GONE, Answer, answer_of
+from chat.queries import presets, subsessions
+from chat.queries.attachments import fetch_attachments
+from chat.queries.usage import usage_of
+from chat.runs import lease
+from chat.services.runs.turns import open_turn, resume_waiting
+from chat.services.sessions.titles import opening_words
+from chat.services.transaction import SessionTransaction, notify_session_lists
+from chat.snapshots import money_of
+
+NOT_OFFERED = "Not run: this agent cannot be asked here."
+TOO_DEEP = f"Not run: agents can ask each other {MOST_LEVELS} levels deep. Do it yourself."
+TOO_MANY = f"Not run: an agent can give up to {MOST_TASKS} tasks in one turn."
+
+
+def begin(tx: SessionTransaction, call: ChatMessage) -> None:
+    """Begin the session for a call that waits, in its transaction. A call that cannot be carried out fails."""
+    agent = presets.own(tx.session, call.agent_id)
+    preset = subsessions.preset_for(call, agent)
+    refusal = _refusal(tx, call) or ("" if preset else NOT_OFFERED)
+    if refusal or preset is None:
+        _end(tx, call, Answer(refusal, is_error=True))
+        return
+    title = preset.title
+    child = Session.objects.create(
+        workspace_id=tx.session.workspace_id,
+        owner_id=tx.session.owner_id,
+        title=opening_words(_task(call)),
+        mode=tx.session.mode,
+        agent=preset.name,
+        provider=preset.provider,
+        model=preset.model,
+        system_prompt=preset.system_prompt,
+        # What the task may repeat of text from elsewhere is as foreign here as an import.
+        config={**presets.copy_of(preset), **({IMPORTED: True} if _has_foreign_text(tx) else {})},
+        context_window=registry().context_window(preset.provider, preset.model),
+        workspace_role=tx.session.workspace_role,
+        caller_session=tx.session,
+        caller_message_id=call.pk,
+    )
+    SessionRun.objects.create(session=child)
+    people = Share.objects.filter(session=tx.session).order_by("created_at", "pk")
+    Share.objects.bulk_create([Share(session=child, user_id=each.user_id, role=each.role) for each in people])
+    _ask(child, agent.title, _task(call), tx.run.started_by_id)
+    notify_session_lists(sessions=[child.pk])
+    tx.update("message_updated", call, {"subsession": {"id": child.pk, "agent": preset.name, "title": title}})
+
+
+def _task(call: ChatMessage) -> str:
+    arguments = call.arguments if isinstance(call.arguments, dict) else {}
+    return str(arguments.get("task", ""))
+
+
+def _refusal(tx: SessionTransaction, call: ChatMessage) -> str:
+    if subsessions.level(tx.session) >= MOST_LEVELS:
+        return TOO_DEEP
+    given = tx.messages().filter(turn_id=call.turn_id, subsession__isnull=False)
+    if given.count() >= MOST_TASKS:
+        return TOO_MANY
+    author = User.objects.filter(pk=tx.run.started_by_id or tx.session.owner_id).first()
+    try:
+        if author is not None:
+            require_turn(author)
+    except ServiceError as refusal:
+        return f"Not run: {refusal.message}"
+    return ""
+
+
+def _has_foreign_text(tx: SessionTransaction) -> bool:
+    has_read = ~Q(origin="") & ~Q(status=MessageStatus.INTERRUPTED)
+    rows = tx.messages().filter(Q(attachments__isnull=False) | has_read, include_in_context=True)
+    return bool(tx.session.config_values.get(IMPORTED)) or rows.exists()
+
+
+def _ask(child: Session, sender: str, task: str, started_by: int | None) -> None:
+    """Add the task as a message of the agent that asks, in a turn that counts for the user who started its own."""
+    tx = SessionTransaction.lock(child.pk)
+    turn_id = open_turn(tx, started_by, [child.agent])
+    row = ChatMessage(
+        type=MessageType.TEXT,
+        role=MessageRole.USER,
+        text=task,
+        sender=sender[:200],
+        turn_id=turn_id,
+        mode=child.mode,
+    )
+    tx.add_row(row)
+    without_files(row)
+    tx.record_event("user_message", row, {"model": child.model})
+    tx.events.append(StatusChanged("thinking"))
+    tx.save()
+    lease.request(child.pk)
+
+
+def report(caller_id: str) -> int:
+    """Write the results of a session's calls whose agents have ended, and let its turn go on. Return how many."""
+    with suppress(NoSuchSession), transaction.atomic():
+        return _report(SessionTransaction.lock(caller_id))
+    return 0
+
+
+def report_later(caller_id: str) -> None:
+    """Report when the caller's transaction commits. The maintenance job does it if the process ends before."""
+    transaction.on_commit(partial(report, caller_id))
+
+
+def _report(tx: SessionTransaction) -> int:
+    calls = list(tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=False).order_by("sequence"))
+    ended = 0
+    for call in calls:
+        children = Session.objects.filter(caller_session=tx.session, caller_message_id=call.pk)
+        child = children.select_related("run").first()
+        if child is not None and child.status != Session.Status.DELETED and child.run.state != RunState.IDLE:
+            continue
+        ended += 1
+        is_there = child is not None and child.status != Session.Status.DELETED
+        rows = list(ChatMessage.objects.in_conversation(child.pk).order_by("sequence")) if child and is_there else []
+        fetch_attachments(rows)
+        answer = answer_of(rows) if is_there else Answer(GONE, is_error=True)
+        _end(tx, call, answer, _used(call, child, rows))
+    if not ended:
+        return 0
+    people_are_asked = tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=True).exists()
+    # Messages that were sent instead of an answer have waited for the other agents alone.
+    if ended == len(calls) and (not people_are_asked or ChatMessage.objects.to_answer(tx.session.pk).exists()):
+        resume_waiting(tx)
+        lease.request(tx.session.pk)
+    tx.save()
+    return ended
+
+
+def _used(call: ChatMessage, child: Session | None, rows: list[ChatMessage]) -> Json:
+    """Return what the card shows of a session that has ended: its tokens and costs, and those of sessions below it."""
+    if child is None:
+        return {}
+    below = [row.subsession for row in rows if isinstance(row.subsession, dict)]
+    costs = [money_of(each) for one in below for each in one.get("costs") or ()]
+    sums = total_of([*usage_of(child).costs, *costs])
+    return {
+        "tokens": child.total_tokens + sum(int(each.get("tokens") or 0) for each in below),
+        "costs": [{"amount": str(each.amount), "currency": each.currency} for each in sums],
+    }
+
+
+def _end(tx: SessionTransaction, call: ChatMessage, answer: Answer, used: Json | None = None) -> None:
+    now = timezone.now()
+    fields: Json = {
+        "status": MessageStatus.FAILED if answer.is_error else MessageStatus.COMPLETE,
+        "result": safe_text(answer.text),
+        "is_error": answer.is_error,
+        "origin": answer.origin[:200],
+        "ended_at": now,
+        "duration_ms": max(0, round((now - call.timestamp).total_seconds() * 1000)),
+        **({"subsession": {**call.subsession, **used}} if used and call.subsession else {}),
+    }
+    tx.update("tool_exec_end", call, fields)
+
+
+def stop(session_id: str, author_id: int | None) -> None:
+    """Stop the agents that work for a session that is being stopped, in the caller's transaction."""
+    for child in subsessions.below(session_id):
+        lease.ask_to_stop(child, author_id)
+
+
+def report_forgotten() -> int:
+    """Write the results of agents that have ended in a process that could not do it. Return how many."""
+    callers = subsessions.ended_calls().values_list("session", flat=True)
+    return sum(report(session_id) for session_id in dict.fromkeys(callers))

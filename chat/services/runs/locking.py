@@ -1,0 +1,102 @@
+"""Lock the rows of a batch of runs, and read what decides about its changes, in one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+from typing import NamedTuple
+
+from django.db import connection
+
+from chat.models import Session, SessionRun
+from chat.row_statements import columns_of, lock_values, made, names_of
+from chat.runs.lease import Claim
+from chat.services.transaction import SessionTransaction
+
+# Locks sessions before their runs, in the order of their ids. On PostgreSQL the statement can wait for another
+# transaction: then the two locked rows show what that has changed, and the subqueries do not; `revision_before` tells.
+_LOCK = """
+    SELECT {session}, {run},
+        (SELECT revision FROM chat_session WHERE id = s.id) AS revision_before,
+        COALESCE((SELECT MAX(sequence) FROM chat_chatmessage WHERE session_id = s.id), 0) AS last_sequence,
+        EXISTS (SELECT 1 FROM chat_chatmessage
+            WHERE session_id = s.id AND status = 'queued' AND removed_at IS NULL) AS has_queued
+    FROM chat_session s
+        JOIN chat_sessionrun r ON r.session_id = s.id
+    WHERE s.id IN ({marks})
+    ORDER BY s.id {lock}
+"""
+
+
+class RunColumns(NamedTuple):
+    """The columns of a locked run by which a claim is checked."""
+
+    pk: str
+    epoch: int
+    owner_id: str | None
+    claimant: str
+    written: int
+
+    def admits(self, claim: Claim) -> bool:
+        return (self.epoch, self.owner_id) == (claim.epoch, claim.worker_id)
+
+    def has(self, claim: Claim, number: int) -> bool:
+        """Return whether a claim's job is written; the claim may have been released since."""
+        return (self.epoch, self.claimant) == (claim.epoch, claim.worker_id) and self.written >= number
+
+
+_columns_of = attrgetter(*RunColumns._fields)
+RUN_COLUMNS = ("session_id", *RunColumns._fields[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """The locked rows of a batch. `sessions` has those with jobs; `busy` are ids of rows with another lock."""
+
+    sessions: dict[str, SessionTransaction]
+    runs: dict[str, RunColumns]
+    busy: set[str]
+
+
+def lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> Locked:
+    """Lock the rows of a batch: sessions whose rows change, and the runs of those that have only text.
+
+    Most batches have only texts, which need some columns of the runs. With `wait` off, rows with another lock are left
+    out.
+    """
+    sessions = {tx.session.pk: tx for tx in _transactions(sorted(with_rows), wait=wait)} if with_rows else {}
+    runs = {name: RunColumns._make(_columns_of(tx.run)) for name, tx in sessions.items()}
+    if only_text := with_text - with_rows:
+        rows = lock_values(SessionRun, RUN_COLUMNS, sorted(only_text), wait=wait)
+        runs |= {row[0]: RunColumns._make(row) for row in rows}
+    missing = (with_rows | with_text) - runs.keys()
+    # With `wait`, missing rows are deleted ones.
+    busy = set() if wait else set(SessionRun.objects.filter(pk__in=missing).values_list("pk", flat=True))
+    return Locked(sessions, runs, busy)
+
+
+def _transactions(names: Sequence[str], *, wait: bool) -> list[SessionTransaction]:
+    statement, of_session, of_run = _statement(connection.vendor, len(names), wait)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, names)
+        rows = cursor.fetchall()
+    locked = []
+    for row in rows:
+        session, run = made(Session, row[:of_session]), made(SessionRun, row[of_session : of_session + of_run])
+        revision_before, last_sequence, has_queued = row[of_session + of_run :]
+        if revision_before == session.revision:
+            locked.append(SessionTransaction(session, run, last_sequence, has_queued=bool(has_queued)))
+        else:
+            locked.append(SessionTransaction(session, run))
+    return locked
+
+
+@lru_cache(maxsize=512)
+def _statement(vendor: str, count: int, wait: bool) -> tuple[str, int, int]:
+    """Return the statement for so many sessions, and how many columns each of the two rows has in its result."""
+    lock = "" if vendor == "sqlite" else "FOR UPDATE OF s, r" if wait else "FOR UPDATE OF s, r SKIP LOCKED"
+    session, run, marks = names_of(Session, "s"), names_of(SessionRun, "r"), ", ".join(["%s"] * count)
+    statement = _LOCK.format(session=session, run=run, marks=marks, lock=lock)
+    return statement, len(columns_of(Session, vendor)), len(columns_of(SessionRun, vendor))

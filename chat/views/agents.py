@@ -1,0 +1,255 @@
+"""The pages of the agents that members of a workspace make: their list, and the form of one agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from chat.access import Permission, agent_to_change, workspace_where
+from chat.agents_setup import registry
+from chat.commands import LONGEST_PROMPT
+from chat.errors import Invalid, ServiceError
+from chat.models import AgentPreset, Workspace
+from chat.queries import presets
+from chat.queries.members_agents import SeenAgent, seen_agents
+from chat.queries.preset_prompts import ICONS, line_of, prompt_from
+from chat.services.people import members_agents as service
+from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, AgentSettings
+from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
+
+STYLES = ["css/dialog.css", "css/settings.css"]
+INPUT = {"class": "input", "autocomplete": "off", "dir": "auto"}
+ICON_NAMES = {
+    "calculator": gettext_lazy("Calculator"),
+    "clock": gettext_lazy("Clock"),
+    "code": gettext_lazy("Code"),
+    "file-text": gettext_lazy("Document"),
+    "globe": gettext_lazy("Globe"),
+    "image": gettext_lazy("Picture"),
+    "lightbulb": gettext_lazy("Light bulb"),
+    "list-checks": gettext_lazy("Checklist"),
+    "message-square": gettext_lazy("Speech bubble"),
+    "search": gettext_lazy("Magnifying glass"),
+    "sparkles": gettext_lazy("Sparkles"),
+    "square-pen": gettext_lazy("Pen"),
+    "table": gettext_lazy("Table"),
+    "terminal": gettext_lazy("Terminal"),
+    "users": gettext_lazy("People"),
+    "wrench": gettext_lazy("Wrench"),
+}
+
+
+class AgentForm(forms.Form):
+    """What a member says of an agent. The service checks it."""
+
+    title = forms.CharField(
+        label=gettext_lazy("Name"), max_length=LONGEST_TITLE, widget=forms.TextInput({**INPUT, "autofocus": True})
+    )
+    icon = forms.ChoiceField(label=gettext_lazy("Icon"), choices=[(name, name) for name in ICONS])
+    model = forms.CharField(label=gettext_lazy("Model"), required=False, max_length=281)
+    system_prompt = forms.CharField(
+        label=gettext_lazy("Instructions"),
+        required=False,
+        strip=False,
+        max_length=LONGEST_PROMPT,
+        widget=forms.Textarea({**INPUT, "rows": 10}),
+        help_text=gettext_lazy("What the agent should do, know and avoid. It gets them before every answer."),
+    )
+    tools = forms.MultipleChoiceField(label=gettext_lazy("Tools"), required=False)
+    prompts = forms.CharField(
+        label=gettext_lazy("Opening prompts"),
+        required=False,
+        widget=forms.Textarea({**INPUT, "rows": 4}),
+        help_text=gettext_lazy(
+            "Suggestions for the first message, one per line. With a heading and an icon: “icon | heading | text”."
+        ),
+    )
+
+    def __init__(self, *args: Any, tools: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["tools"].choices = tools  # type: ignore[attr-defined]  # a MultipleChoiceField
+
+    def settings(self) -> AgentSettings:
+        """Return what the service takes. Raises Invalid."""
+        if not self.is_valid():
+            field, errors = next(iter(self.errors.items()))
+            sentence = f"{self.fields[field].label}: {errors[0]}"
+            raise Invalid(sentence)
+        lines = self.cleaned_data.pop("prompts").splitlines()
+        prompts = [prompt_from(line.strip()) for line in lines if line.strip()]
+        given = {**self.cleaned_data, "system_prompt": self.cleaned_data["system_prompt"].replace("\r\n", "\n")}
+        return AgentSettings(**given, prompts=prompts)
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@signed_in
+def agents(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+    """Show the agents of a workspace, or do what `part` says with one of them."""
+    workspace = workspace_where(request.user, Permission.MAKE_AGENTS, number_or_404(workspace_id))
+    refused = ""
+    if request.method == "POST":
+        try:
+            return _done(request, workspace, request.POST.get("part", ""))
+        except ServiceError as error:
+            if error.code == "forbidden":
+                raise
+            refused = error.message
+    seen = seen_agents(request.user, workspace.pk)
+    values = {
+        "workspace": workspace,
+        "mine": _listed([each for each in seen if each.is_mine and not each.row.archived_at]),
+        "shared": _listed([each for each in seen if not each.is_mine and not each.row.archived_at]),
+        "archived": _listed([each for each in seen if each.row.archived_at]),
+        "offered": presets.presets(),
+        "refused": refused,
+        "styles": STYLES,
+    }
+    return render(request, "workspace/agents.html", values, status=422 if refused else 200)
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@signed_in
+def new_agent(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+    """Show the empty form of an agent, or make it."""
+    workspace = workspace_where(request.user, Permission.MAKE_AGENTS, number_or_404(workspace_id))
+    choices = _tools(workspace.pk, ())
+    if request.method == "GET":
+        initial = {"icon": USUAL_ICON, "tools": [name for name in presets.presets()[0].tools if name in dict(choices)]}
+        return _form(request, workspace, AgentForm(initial=initial, tools=choices))
+    form = AgentForm(request.POST, tools=choices)
+    try:
+        row = service.make(author=request.user, workspace_id=workspace.pk, given=form.settings())
+    except ServiceError as refused:
+        return _form(request, workspace, form, refused=refused)
+    messages.success(request, _("Agent “%(name)s” created. Only you can see it until you share it.") % {"name": row})
+    return redirect("workspace-agents", workspace.pk)
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@signed_in
+def agent(request: SignedInRequest, workspace_id: str, name: str) -> HttpResponse:
+    """Show the form of an agent to those who may change it, or save it."""
+    row = agent_to_change(request.user, number_or_404(workspace_id), name)
+    workspace = workspace_where(request.user, Permission.MAKE_AGENTS, row.workspace_id)
+    choices = _tools(workspace.pk, row.tools)
+    if request.method == "GET":
+        return _form(request, workspace, AgentForm(initial=_values(row), tools=choices), row)
+    form = AgentForm(request.POST, tools=choices)
+    seen = number(request.POST.get("revision", ""))
+    replaced = number(request.POST.get("replace", ""))  # the one whose changes the user has chosen to write over
+    try:
+        service.change(
+            author=request.user, workspace_id=workspace.pk, name=name, given=form.settings(), revision=replaced or seen
+        )
+    except ServiceError as refused:
+        return _form(request, workspace, form, row, refused, seen)
+    messages.success(request, _("Agent “%(name)s” saved. New sessions use it.") % {"name": form.cleaned_data["title"]})
+    return redirect("workspace-agents", workspace.pk)
+
+
+def _done(request: SignedInRequest, workspace: Workspace, part: str) -> HttpResponse:
+    name = request.POST.get("agent") or request.POST.get("undo", "")
+    if part == "copy":
+        row = service.copy(author=request.user, workspace_id=workspace.pk, name=name)
+        messages.success(request, _("This is your copy. Only you can see it until you share it."))
+        return redirect("workspace-agent", workspace.pk, row.name)
+    if part not in PARTS:
+        raise Invalid(_("That’s not one of the choices."))
+    said, undo = PARTS[part](request, workspace.pk, name)
+    messages.success(request, said, extra_tags=f"{undo} {name}" if undo else "")
+    return redirect("workspace-agents", workspace.pk)
+
+
+def _share(request: SignedInRequest, workspace_id: int, name: str) -> tuple[str, str]:
+    row = service.share(author=request.user, workspace_id=workspace_id, name=name, shared=True)
+    return _("Everyone in the workspace can now use “%(name)s”.") % {"name": row}, "unshare"
+
+
+def _unshare(request: SignedInRequest, workspace_id: int, name: str) -> tuple[str, str]:
+    row = service.share(author=request.user, workspace_id=workspace_id, name=name, shared=False)
+    return _("Only its maker can use “%(name)s” now. Sessions that have it keep it.") % {"name": row}, ""
+
+
+def _archive(request: SignedInRequest, workspace_id: int, name: str) -> tuple[str, str]:
+    row = service.archive(author=request.user, workspace_id=workspace_id, name=name, archived=True)
+    return _("“%(name)s” archived. Sessions that have it keep it.") % {"name": row}, "restore"
+
+
+def _restore(request: SignedInRequest, workspace_id: int, name: str) -> tuple[str, str]:
+    row = service.archive(author=request.user, workspace_id=workspace_id, name=name, archived=False)
+    return _("“%(name)s” restored.") % {"name": row}, ""
+
+
+PARTS: dict[str, Callable[[SignedInRequest, int, str], tuple[str, str]]] = {
+    "share": _share,
+    "unshare": _unshare,
+    "archive": _archive,
+    "restore": _restore,
+}
+
+
+def _listed(found: list[SeenAgent]) -> list[dict[str, Any]]:
+    return [
+        {
+            "row": each.row,
+            "may_change": each.may_change,
+            "is_mine": each.is_mine,
+            "model": presets.of_row(each.row).model,
+            "tools": len(each.row.tools),
+        }
+        for each in found
+    ]
+
+
+def _form(
+    request: SignedInRequest,
+    workspace: Workspace,
+    form: AgentForm,
+    row: AgentPreset | None = None,
+    refused: ServiceError | None = None,
+    seen: int | None = None,
+) -> HttpResponse:
+    """Show the form of an agent, with what was refused. `seen` is the revision that its user began with."""
+    values = {
+        "workspace": workspace,
+        "form": form,
+        "row": row,
+        "icons": [(name, ICON_NAMES.get(name, name)) for name in ICONS],
+        "models": _models(str(form["model"].value() or "")),
+        "refused": refused.message if refused else "",
+        "revision": seen or (row.revision if row else None),
+        "newer": refused.details.get("revision") if refused else None,
+        "styles": STYLES,
+    }
+    return render(request, "workspace/agent.html", values, status=422 if refused else 200)
+
+
+def _models(present: str) -> list[str]:
+    """Return the models to choose from, with the present one, which may be offered no longer."""
+    known = [f"{choice.provider}/{choice.model}" for choice in registry().known_models() if choice.model]
+    return known if not present or present in known else [present, *known]
+
+
+def _tools(workspace_id: int, present: Any) -> list[tuple[str, str]]:
+    """Return the tools to choose from, with what each does."""
+    names = sorted(service.allowed_tools(workspace_id) | set(present))
+    known = [(name, registry().tool(name)) for name in names]
+    return [(name, tool.summary if tool else "") for name, tool in known]
+
+
+def _values(row: AgentPreset) -> dict[str, Any]:
+    prompts = "\n".join(line_of(each) for each in presets.prompts_of(row.prompts))
+    names = ("title", "model", "system_prompt", "tools")
+    return {**{name: getattr(row, name) for name in names}, "icon": row.icon or USUAL_ICON, "prompts": prompts}

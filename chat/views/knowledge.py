@@ -1,0 +1,188 @@
+"""The knowledge of a workspace: the page of its files, for members, and the page of one file with its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods
+
+from chat.access import Permission, may, workspace_where
+from chat.downloads import of_stored
+from chat.errors import Forbidden, ServiceError
+from chat.models import KnowledgeFile, Workspace
+from chat.queries import knowledge as queries
+from chat.queries.search import around_hit, marked, terms_of
+from chat.services.people import knowledge as service
+from chat.views.attachments import SANDBOX
+from chat.views.requests import SignedInRequest, number, number_or_404, signed_in, status_of
+from chat.views.uploads import for_scripts
+
+Values = dict[str, Any]
+# Passages on one page of a file's text.
+PASSAGES = 50
+# Passages that a search on the page shows.
+FOUND = 20
+# A person sees a cited passage with so many before it.
+BEFORE = 2
+LONGEST_QUERY = 400
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@signed_in
+def files(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+    """Show the files of a workspace, or those that a search `q` finds; or handle the form named by `part`."""
+    workspace = workspace_where(request.user, Permission.SEE_MEMBERS, number_or_404(workspace_id))
+    if request.method == "GET":
+        return _page(request, workspace)
+    part = request.POST.get("part", "")
+    try:
+        if part in PARTS:
+            PARTS[part](request, workspace)
+    except ServiceError as refused:
+        status = 403 if isinstance(refused, Forbidden) else status_of(refused)
+        values = {"refused": {part: refused.message}, "refused_id": request.POST.get("file_id", "")}
+        return _page(request, workspace, values, status=status)
+    return redirect("knowledge", workspace.pk)
+
+
+@for_scripts
+def upload(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+    """Add the form's `file`, for scripts."""
+    added = _added(request, number(workspace_id) or 0, request.FILES.get("file"))
+    return JsonResponse({"id": added.pk, "name": added.name}, status=201)
+
+
+@never_cache
+@require_GET
+@signed_in
+def file(request: SignedInRequest, file_id: str) -> HttpResponse:
+    """Show the text of a file: from the passage before `passage` on, which is marked as cited, or from `start` on."""
+    row = _fetched(request, file_id)
+    cited = number(request.GET.get("passage", "")) or 0
+    start = max(1, cited - BEFORE if cited else number(request.GET.get("start", "")) or 1)
+    passages = queries.passages_of(row, start, PASSAGES)
+    last = passages[-1].number if passages else row.passage_count
+    values = {
+        "styles": ["css/dialog.css", "css/settings.css"],
+        "file": row,
+        "passages": passages,
+        "cited": cited,
+        "before": max(1, start - PASSAGES) if start > 1 else None,
+        "after": last + 1 if last < row.passage_count else None,
+    }
+    return render(request, "workspace/knowledge_file.html", values)
+
+
+@never_cache
+@require_GET
+@signed_in
+def content(request: SignedInRequest, file_id: str) -> HttpResponseBase:
+    """Serve the file itself: PDF files for the browser to show, others as downloads."""
+    row = _fetched(request, file_id)
+    try:
+        data = queries.opened(row)
+    except queries.NoSuchKnowledgeFile as refused:
+        raise Http404(str(refused)) from refused
+    is_download = row.kind != KnowledgeFile.Kind.PDF
+    headers = {
+        "Content-Disposition": content_disposition_header(is_download, row.name) or "attachment",
+        "Content-Security-Policy": SANDBOX,
+    }
+    return of_stored(request, data, media_type=row.media_type, headers=headers)
+
+
+def _fetched(request: SignedInRequest, file_id: str) -> KnowledgeFile:
+    try:
+        return queries.fetch(request.user, file_id)
+    except queries.NoSuchKnowledgeFile as refused:
+        raise Http404(str(refused)) from refused
+
+
+def _added(request: SignedInRequest, workspace_id: int, file: Any) -> KnowledgeFile:
+    if file is None:
+        raise ServiceError("no_file", _("Choose a file."))
+    return service.add(
+        author=request.user, workspace_id=workspace_id, name=file.name or "", size=file.size or 0, file=file
+    )
+
+
+def _upload(request: SignedInRequest, workspace: Workspace) -> None:
+    """Add the form's files. Those before one that is refused stay."""
+    files: list[Any] = request.FILES.getlist("file")
+    for each in files or [None]:
+        added = _added(request, workspace.pk, each)
+        messages.success(request, _("“%(name)s” added.") % {"name": added.name})
+
+
+def _rename(request: SignedInRequest, workspace: Workspace) -> None:
+    name = request.POST.get("name", "")
+    renamed = service.rename(author=request.user, file_id=request.POST.get("file_id", ""), name=name)
+    messages.success(request, _("Renamed to “%(name)s”.") % {"name": renamed.name})
+
+
+def _remove(request: SignedInRequest, workspace: Workspace) -> None:
+    removed = service.remove(author=request.user, file_id=request.POST.get("file_id", ""))
+    messages.success(request, _("“%(name)s” removed.") % {"name": removed.name}, extra_tags=f"restore {removed.pk}")
+
+
+def _restore(request: SignedInRequest, workspace: Workspace) -> None:
+    restored = service.restore(author=request.user, file_id=request.POST.get("undo", ""))
+    messages.success(request, _("“%(name)s” restored.") % {"name": restored.name})
+
+
+PARTS: dict[str, Callable[[SignedInRequest, Workspace], None]] = {
+    "upload": _upload,
+    "rename": _rename,
+    "remove": _remove,
+    "restore": _restore,
+}
+
+
+def _page(
+    request: SignedInRequest, workspace: Workspace, more: Values | None = None, status: int = 200
+) -> HttpResponse:
+    manages = may(request.user, Permission.MANAGE_KNOWLEDGE, workspace.pk)
+    query = request.GET.get("q", "")[:LONGEST_QUERY].strip()
+    refused: Values = {}
+    found: list[Values] = []
+    try:
+        found = _found(request, workspace, query) if query else []
+    except ServiceError as error:
+        refused["search"] = error.message
+    rows = list(queries.files_in(workspace.pk))
+    values = {
+        "styles": ["css/dialog.css", "css/settings.css"],
+        "workspace": workspace,
+        "files": [_shown(row, request, manages=manages) for row in rows],
+        "removed": [_shown(row, request, manages=manages) for row in queries.removed_from(workspace.pk)[:FOUND]],
+        "bytes": sum(row.size for row in rows),
+        "query": query,
+        "found": found,
+        "accepts": ".pdf,.html,.htm,.md,.txt,text/*",
+        "upload_address": reverse("knowledge-upload", args=[workspace.pk]),
+        "refused": refused,
+        **(more or {}),
+    }
+    return render(request, "workspace/knowledge.html", values, status=status)
+
+
+def _shown(row: KnowledgeFile, request: SignedInRequest, *, manages: bool) -> Values:
+    return {"row": row, "may_manage": manages or row.added_by_id == request.user.pk}
+
+
+def _found(request: SignedInRequest, workspace: Workspace, query: str) -> list[Values]:
+    terms = terms_of(query)
+    return [
+        {"passage": each, "excerpt": marked(around_hit(each.text, terms), terms)}
+        for each in queries.search(request.user, workspace.pk, query, FOUND)
+    ]

@@ -1,0 +1,125 @@
+"""Signing in to an MCP server of a workspace: from its page to the authorization server, and back."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from hashlib import sha256
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+from yarl import URL
+
+from agents.mcp.sign_in import Begun, Returned, SignInFailed
+from chat.errors import Invalid, ServiceError
+from chat.limits.rates import spend
+from chat.models import McpServer
+from chat.queries.mcp_servers import as_added
+from chat.security.encryption import DecryptionError, decrypt, encrypt
+from chat.services.people import mcp_servers, mcp_sign_in
+from chat.views.requests import SignedInRequest, signed_in
+
+# The sign-ins of a browser that have begun, in its session: by the digest of the state. They end after so many seconds.
+PENDING = "mcp_sign_ins"
+PENDING_SECONDS = 600
+MOST_PENDING = 5
+
+
+def begin(request: SignedInRequest, server: McpServer) -> Begun:
+    """Find out where the user signs in, and remember it in this browser's session. Raises ServiceError."""
+    from agents.mcp import oauth  # takes a second to import, which other pages need not wait for
+
+    spend("mcp_checks", request.user.pk)
+    try:
+        client = mcp_sign_in.client_of(server)
+        begun = async_to_sync(oauth.begin)(as_added(server), _callback(request), client)
+    except SignInFailed as error:
+        raise _failed(server, error) from error
+    kept = {"server": server.pk, "url": server.url, "begun": asdict(begun), "callback": _callback(request)}
+    pending = request.session.get(PENDING, {})
+    newest = sorted(pending.items(), key=lambda each: each[1]["at"])[1 - MOST_PENDING :]
+    mine = {"at": time.time(), "kept": encrypt(json.dumps(kept))}
+    request.session[PENDING] = {**dict(newest), _digest(begun.state): mine}
+    return begun
+
+
+@never_cache
+@require_GET
+@signed_in
+def callback(request: SignedInRequest) -> HttpResponse:
+    """Take what the authorization server sends the browser back with. Each state is valid once, in its own session."""
+    kept = _taken(request, request.GET.get("state", ""))
+    if kept is None:
+        messages.error(request, _("This sign-in is no longer valid. Connect the server again."))
+        return redirect("home")
+    try:
+        server = mcp_servers.managed_server(request.user, kept["server"])
+    except ServiceError as refused:
+        messages.error(request, refused.message)
+        return redirect("home")
+    try:
+        _finish(request, server, kept)
+    except ServiceError as refused:
+        messages.error(request, refused.message)
+        return redirect("mcp-servers", server.workspace_id)
+    messages.success(request, _("“%(name)s” is connected.") % {"name": server.name})
+    return redirect("mcp-servers", server.workspace_id)
+
+
+def _finish(request: SignedInRequest, server: McpServer, kept: dict[str, Any]) -> None:
+    from agents.mcp import oauth  # as above
+
+    if "code" not in request.GET:
+        reason = request.GET.get("error", "")[:100] or _("no reason was given")
+        words = _("“%(name)s” was not connected: %(reason)s")
+        raise Invalid(words % {"name": server.name, "reason": reason})
+    spend("mcp_checks", request.user.pk)
+    returned = Returned(request.GET["code"], request.GET.get("iss"))
+    begun = Begun(**kept["begun"])
+    try:
+        grant = async_to_sync(oauth.finish)(as_added(server), kept["callback"], begun, returned)
+    except SignInFailed as error:
+        raise _failed(server, error) from error
+    mcp_sign_in.connect(author=request.user, server_id=server.pk, url=kept["url"], grant=grant)
+
+
+def host_of(begun: Begun) -> str:
+    return URL(begun.url).raw_host or ""
+
+
+def _callback(request: SignedInRequest) -> str:
+    return request.build_absolute_uri(reverse("mcp-callback"))
+
+
+def _taken(request: SignedInRequest, state: str) -> dict[str, Any] | None:
+    """Take a sign-in out of the session; None if there is none, or if it is too old."""
+    pending = request.session.get(PENDING, {})
+    mine = pending.pop(_digest(state), None)
+    if mine is None:
+        return None
+    request.session[PENDING] = pending
+    request.session.save()  # before anything else, so that the state is of no use a second time
+    if time.time() - mine["at"] > PENDING_SECONDS:
+        return None
+    try:
+        kept: dict[str, Any] = json.loads(decrypt(mine["kept"]))
+    except DecryptionError:
+        return None
+    return kept
+
+
+def _digest(state: str) -> str:
+    return sha256(state.encode()).hexdigest()
+
+
+def _failed(server: McpServer, error: SignInFailed) -> Invalid:
+    words = _("“%(name)s” could not be connected: %(reason)s")
+    return Invalid(words % {"name": server.name, "reason": error})

@@ -1,0 +1,51 @@
+"""Tell systemd when the process is ready, stops, and lives: sd_notify, for units with Type=notify and WatchdogSec.
+
+Without NOTIFY_SOCKET, which systemd sets, nothing happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from contextlib import suppress
+
+# How often in a watchdog's period the process says that it lives.
+SIGNS_PER_PERIOD = 3
+
+
+def notify(state: str) -> None:
+    """Send a state such as READY=1. Failures are ignored: the service manager notices them itself."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address.startswith("@"):  # an abstract socket
+        address = "\0" + address[1:]
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+        channel.connect(address)
+        channel.sendall(state.encode())
+
+
+def watchdog_seconds() -> float:
+    """Return after how many silent seconds systemd restarts this process; 0 if it does not."""
+    is_for_us = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+    period = os.environ.get("WATCHDOG_USEC", "")
+    return int(period) / 1_000_000 if is_for_us and period.isdecimal() else 0.0
+
+
+async def ready() -> asyncio.Task[None] | None:
+    """Report that the process serves, and from now on that its event loop lives. Return the task that does."""
+    notify("READY=1")
+    period = watchdog_seconds()
+    return asyncio.get_running_loop().create_task(_live(period / SIGNS_PER_PERIOD)) if period else None
+
+
+def stopping() -> None:
+    """Report that the process is about to stop."""
+    notify("STOPPING=1")
+
+
+async def _live(interval: float) -> None:
+    while True:
+        notify("WATCHDOG=1")
+        await asyncio.sleep(interval)

@@ -1,0 +1,191 @@
+"""Signing in to an MCP server with OAuth, at a real authorization server over real sockets (UI-19)."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+
+from agents.mcp import connection
+from agents.mcp.config import AddedServer, ServerConfig
+from agents.mcp.connection import Connection
+from agents.mcp.examine import examine
+from agents.mcp.http import connect
+from agents.mcp.oauth import Bearer, begin, finish, renew
+from agents.mcp.pool import Servers
+from agents.mcp.sign_in import Begun, Client, Grant, Returned, SignInEnded, SignInFailed
+from agents.messages import ToolCall
+from agents.tools import ToolContext
+from tests.support.mcp_server import AUTH_SERVER, serving
+
+BACK = "http://localhost:8000/mcp-servers/callback"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving(sys.executable, str(AUTH_SERVER)) as address:
+        yield address
+
+
+def at(address: str, *, is_signed_in: bool = False) -> AddedServer:
+    config = ServerConfig(url=address, internal_hosts=("127.0.0.1",))
+    return AddedServer("row 1", "1", "notes", config, {"X-Key": "k"}, is_signed_in)
+
+
+async def do(address: str, what: str) -> None:
+    async with httpx2.AsyncClient() as client:
+        (await client.post(address.replace("/mcp", f"/test/{what}"))).raise_for_status()
+
+
+async def facts(address: str) -> dict[str, int]:
+    async with httpx2.AsyncClient() as client:
+        found: dict[str, int] = (await client.get(address.replace("/mcp", "/test/facts"))).json()
+        return found
+
+
+async def allowed(begun: Begun, answer: str = "allow") -> dict[str, str]:
+    """Do what a person does at the authorization server; return what the browser brings back."""
+    async with httpx2.AsyncClient() as browser:
+        page = await browser.get(begun.url)
+        consent = page.headers["location"].replace("consent", answer)
+        back = (await browser.get(consent)).headers["location"]
+    assert back.startswith(BACK)
+    return {name: values[0] for name, values in parse_qs(urlsplit(back).query).items()}
+
+
+async def signed_in(address: str, client: Client | None = None) -> Grant:
+    begun = await begin(at(address), BACK, client)
+    back = await allowed(begun)
+    assert back["state"] == begun.state
+    return await finish(at(address), BACK, begun, Returned(back["code"], back.get("iss")))
+
+
+class Stored:
+    """Tokens that are renewed as the server's rows do it."""
+
+    def __init__(self, server: AddedServer, grant: Grant) -> None:
+        self.server, self.grant = server, grant
+
+    async def current(self) -> str:
+        return self.grant.access_token
+
+    async def renewed(self, refused: str) -> str:
+        self.grant = await renew(self.server, self.grant)
+        return self.grant.access_token
+
+
+@asynccontextmanager
+async def connected(address: str, grant: Grant) -> AsyncIterator[Connection]:
+    tokens = Stored(at(address), grant)
+    there = Connection("notes", lambda on_end: connect(at(address).config, {}, Bearer(tokens)))
+    try:
+        yield there
+    finally:
+        await there.close()
+
+
+async def test_person_signs_in_and_the_tools_are_there(address: str) -> None:
+    """UI-19: discovery, registration, PKCE and the exchange are the SDK's, each step in a process of its own."""
+    before = (await facts(address)).get("registered", 0)
+    grant = await signed_in(address)
+    assert (await facts(address))["registered"] == before + 1
+    assert grant.resource == address
+    assert Grant.from_json(grant.to_json()) == grant
+    assert "X-Key" not in str(grant)
+    async with connected(address, grant) as there:
+        result = await there.call("read_note", {}, lambda text: None)
+    assert "the first note" in str(result.content)
+    offer = await examine(at(address), Stored(at(address), grant))
+    assert [tool.name for tool in offer.tools] == ["read_note"]
+
+
+async def test_client_that_was_registered_by_hand_registers_nothing(address: str) -> None:
+    before = await facts(address)
+    begun = await begin(at(address), BACK, Client("by-hand", "by-hand-secret"))
+    assert parse_qs(urlsplit(begun.url).query)["client_id"] == ["by-hand"]
+    back = await allowed(begun)
+    assert (await finish(at(address), BACK, begun, Returned(back["code"]))).access_token
+    assert (await facts(address)).get("registered") == before.get("registered")
+
+
+async def test_expired_token_is_renewed_in_a_call(address: str) -> None:
+    """UI-19: no one notices; a refresh token is used once."""
+    grant = await signed_in(address)
+    async with connected(address, grant) as there:
+        await there.call("read_note", {}, lambda text: None)
+        await do(address, "end-access")
+        result = await there.call("read_note", {"name": "second"}, lambda text: None)
+    assert "the second note" in str(result.content)
+
+
+async def test_sign_in_that_has_ended_says_who_can_connect_again(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UI-19: the tools stay, and their error is what the model reads."""
+    monkeypatch.setattr(connection, "FIRST_WAIT", 60.0)
+    grant = await signed_in(address)
+    servers = Servers({}, {})
+    server = at(address, is_signed_in=True)
+    servers.open(lambda each: Stored(each, grant))
+    try:
+        servers.tools(["notes__*"], [server])
+        await asyncio.sleep(0)
+        await servers.settle(["notes__*"], [server])
+        tools = servers.tools(["notes__*"], [server])
+        await do(address, "end-all")
+        results = [await tools[0].run(ToolCall("1", tools[0].name, {}), ToolContext()) for _ in range(2)]
+        assert servers.tools(["notes__*"], [server])
+    finally:
+        await servers.close()
+    assert [result.is_error for result in results] == [True, True]
+    assert "an owner or admin of the workspace can connect it again" in results[-1].content
+
+
+async def test_server_that_asks_for_a_sign_in_is_told_from_one_that_fails(address: str) -> None:
+    assert (await examine(at(address))).problem == "it asks for a sign-in (status 401)"
+
+
+async def test_refused_consent_and_wrong_code_fail(address: str) -> None:
+    begun = await begin(at(address), BACK)
+    assert (await allowed(begun, "deny"))["error"] == "access_denied"
+    with pytest.raises(SignInFailed):
+        await finish(at(address), BACK, begun, Returned("wrong"))
+
+
+async def test_code_is_not_sent_to_another_token_endpoint(address: str) -> None:
+    """A server that names another authorization server in the meantime does not get the code."""
+    begun = await begin(at(address), BACK)
+    back = await allowed(begun)
+    elsewhere = replace(begun, token_endpoint="https://evil.example/token")
+    with pytest.raises(SignInFailed, match="another authorization server"):
+        await finish(at(address), BACK, elsewhere, Returned(back["code"], back.get("iss")))
+    assert (await finish(at(address), BACK, begun, Returned(back["code"], back.get("iss")))).access_token
+
+
+async def test_refresh_token_that_is_refused_ends_the_sign_in(address: str) -> None:
+    grant = await signed_in(address)
+    renewed = await renew(at(address), grant)
+    assert renewed.refresh_token != grant.refresh_token
+    with pytest.raises(SignInEnded):
+        await renew(at(address), grant)
+
+
+async def test_server_without_a_sign_in_and_server_that_is_away(address: str) -> None:
+    with serving() as plain, pytest.raises(SignInFailed, match="does not ask for a sign-in"):
+        await begin(at(plain), BACK)
+    with pytest.raises(SignInFailed):
+        await begin(at("http://127.0.0.1:1/mcp"), BACK)
+
+
+async def test_addresses_of_the_sign_in_obey_the_rules_for_addresses(address: str) -> None:
+    """UI-19: neither internal addresses nor addresses without https, unless the operator allows the host."""
+    closed = AddedServer("row 1", "1", "notes", ServerConfig(url=address))
+    with pytest.raises(SignInFailed, match="not https"):
+        await begin(closed, BACK)
+    grant = await signed_in(address)
+    with pytest.raises(SignInFailed, match="not public"):
+        await renew(closed, replace(grant, token_endpoint="https://127.0.0.1:1/token"))

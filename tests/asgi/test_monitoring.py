@@ -1,0 +1,145 @@
+"""The port of metrics and probes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from django.utils import timezone
+from prometheus_client.parser import text_string_to_metric_families as parse
+from pytest_django.fixtures import Settings
+
+from agents.errors import Overloaded
+from agents.events import Usage
+from agents.providers.scripted import Gate
+from chat import metrics
+from chat.asgi import health as module
+from chat.asgi import monitoring
+from chat.asgi.health import Health
+from chat.asgi.monitoring import Monitor, MonitoringError
+from chat.models import ChatMessage, SessionRun, User, Worker
+from tests.support.testing_node import TestNode
+
+Figures = dict[tuple[str, ...], float]
+
+
+@pytest_asyncio.fixture
+async def monitor(node: TestNode) -> AsyncIterator[Monitor]:
+    health = Health()
+    health.state = "running"
+    monitor = Monitor(health)
+    await monitor.start("127.0.0.1", 0)
+    yield monitor
+    await monitor.stop()
+    await health.close()
+
+
+async def get(monitor: Monitor, path: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{monitor.port}{path}") as response:
+        return response.status, await response.text()
+
+
+async def figures(monitor: Monitor) -> Figures:
+    """Return the figures by name and the values of the labels, in the order of the labels' names."""
+    status, text = await get(monitor, "/metrics")
+    assert status == 200
+    samples = [sample for family in parse(text) for sample in family.samples]
+    return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
+
+
+async def test_turn_is_counted(node: TestNode, monitor: Monitor, ana: User) -> None:
+    """OPS-02: what runs, what waits, and what it cost."""
+    before = await figures(monitor)
+    gate = Gate()
+    node.script([["One", gate, " two.", Usage(30, 7, cache_read_tokens=20)]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Count")
+    await gate.reached()
+    await node.until(ChatMessage.objects.filter(session=session, text="One").exists)  # one flush; the end is another
+    during = await figures(monitor)
+    gate.open()
+    await node.idle(session)
+    after = await figures(monitor)
+
+    def grown(*name: str) -> float:
+        return after[name] - before.get(name, 0)
+
+    assert during[("parley_streams",)] == 1
+    assert 0 <= during[("parley_lease_age_seconds",)] < 60
+    assert (after[("parley_queue_sessions",)], after[("parley_queue_age_seconds",)]) == (0, 0)
+    assert after[("parley_workers",)] == 1
+    assert [grown(f"parley_{name}_total") for name in ("turns_started", "claims")] == [1, 1]
+    assert grown("parley_turns_ended_total", "done") == 1
+    kinds = ("input", "output", "cache_read")
+    assert [grown("parley_tokens_total", kind, "one", "scripted") for kind in kinds] == [30, 7, 20]
+    assert grown("parley_first_token_seconds_count", "scripted") == 1
+    assert grown("parley_flush_seconds_count") >= 2
+    assert ("parley_claim_seconds_count",) in after
+
+
+async def test_errors_of_providers_are_counted_by_kind(node: TestNode, monitor: Monitor, ana: User) -> None:
+    """OPS-02: a key that has run out and a vendor that is down look different."""
+    before = await figures(monitor)
+    node.script([[Overloaded("busy", retry_after=0)], ["Done."]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Go")
+    await node.idle(session)
+    name = ("parley_provider_errors_total", "overloaded", "scripted")
+    assert (await figures(monitor))[name] - before.get(name, 0) == 1
+
+
+async def test_queue_age_is_that_of_the_oldest_session_that_waits(
+    node: TestNode, monitor: Monitor, ana: User, settings: Settings
+) -> None:
+    """OPS-02: sessions that no worker claims are the first sign of too few workers."""
+    settings.CAPACITY = 0
+    before = timezone.now() - timedelta(seconds=100)
+    await node.do(Worker.objects.create, id="w_dead", lease_until=before)
+    for since in (before, timezone.now()):
+        session = await node.session(ana)
+        await node.do(SessionRun.objects.filter(pk=session.pk).update, wanted=1, due_since=since)
+
+    found = await figures(monitor)
+
+    assert (found[("parley_queue_sessions",)], found[("parley_workers",)]) == (2, 1)
+    assert found[("parley_queue_age_seconds",)] >= 100
+
+
+async def test_hanging_database_leaves_out_its_figures(
+    monitor: Monitor, monkeypatch: pytest.MonkeyPatch, node: TestNode
+) -> None:
+    """OPS-02: the figures are needed most when the database is gone."""
+    answers = threading.Event()
+    monkeypatch.setattr(monitoring, "read_queue", answers.wait)
+    monkeypatch.setattr(module, "TIME_LIMIT", 0.01)
+    try:
+        found = await figures(monitor)
+    finally:
+        answers.set()
+    assert ("parley_queue_age_seconds",) not in found
+    assert ("parley_streams",) in found
+
+
+async def test_port_answers_probes_and_nothing_else(monitor: Monitor) -> None:
+    """OPS-01: workers have no other port."""
+    assert await get(monitor, "/healthz") == (200, "ok\n")
+    status, text = await get(monitor, "/readyz")
+    assert (status, text.splitlines()[0]) == (200, "ready")
+    monitor._health.state = "stopping"
+    assert (await get(monitor, "/readyz"))[0] == 503
+    assert (await get(monitor, "/"))[0] == 404
+
+
+async def test_taken_port_is_one_clear_error(monitor: Monitor) -> None:
+    """OPS-01: two processes of one machine need different ports."""
+    with pytest.raises(MonitoringError, match="MONITORING_PORT"):
+        await Monitor(monitor._health).start("127.0.0.1", monitor.port)
+
+
+def test_metrics_have_no_name_twice() -> None:
+    names = [family.name for family in metrics.REGISTRY.collect()]
+    assert len(names) == len(set(names))

@@ -1,0 +1,135 @@
+"""UI-18: what an MCP server asks people in the middle of a call, on the pages of two of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+from playwright.async_api import Browser, Route, expect
+
+from tests.browser.conftest import CONFIG
+from tests.browser.person import Person
+from tests.browser.test_accessibility import violations
+from tests.browser.test_chat import invited, let_look_only, reply
+from tests.browser.test_questions import asking, card, press, results
+from tests.support.server import Server
+from tests.support.shared_server import SharedServers
+from tests.wire.server import WireServer
+
+SERVER = Path(__file__).parents[1] / "agents/mcp/server.py"
+MORE = f"""
+tools = ["tests__*"]
+[agents.assistant.approval]
+allow = ["*"]
+[mcp.tests]
+command = ["{sys.executable}", "{SERVER}"]
+sandbox = false
+"""
+WHEN = "When do you want to come to the inn?"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def server(servers: SharedServers) -> AsyncIterator[Server]:
+    """A server whose agent uses an MCP server that asks people."""
+    async with servers.use(CONFIG + MORE, LEASE_SECONDS="2") as server:
+        yield server
+
+
+async def ask(person: Person, model: WireServer, tool: str, then: str) -> None:
+    """Let the agent call a tool that asks people, and wait until it asks. The server may start only now."""
+    async with asyncio.timeout(60):
+        while True:
+            model.script(reply("Hello."))
+            await person.say("Hello")
+            await expect(person.answers.last).to_contain_text("Hello.")
+            await person.sees_state("idle")
+            if f"tests__{tool}" in str(model.requests[-1].body.get("tools")):
+                break
+    model.script(asking((f"tests__{tool}", {})), reply(then))
+    await person.say("Go")
+    await person.sees_state("waiting")
+
+
+async def test_form_of_a_server_is_answered_by_one_of_two_people(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """UI-18: both see the form with its origin; a refusal keeps what was entered; the answer is on both."""
+    bo = await invited(ana, browser, "Bo")
+    await ask(ana, model, "book", "Booked.")
+    for person in (ana, bo):
+        await expect(card(person, WHEN)).to_contain_text("The MCP server tests asks, to go on with tests__book")
+        await expect(card(person, WHEN)).to_contain_text("Don’t enter passwords.")
+    await expect(ana.page.locator("#announcer")).to_contain_text(f"tests asks: {WHEN}")
+    assert await violations(ana.page) == []
+    form = card(bo, WHEN)
+    await form.get_by_label("Day").fill("2026-12-24")
+    await form.get_by_label("How many people").fill("9")
+    await form.get_by_label("room").select_option("Hall")
+    await form.get_by_role("radio", name="No").check()
+    await form.get_by_role("checkbox", name="music").check()
+    await press(form, "Send")
+    await expect(form.get_by_role("alert")).to_have_text("“How many people” must be at most 8.")
+    bo.complaints.clear()
+    await form.get_by_label("How many people").fill("4")
+    await bo.page.reload()
+    await expect(form.get_by_label("How many people")).to_have_value("4")
+    await expect(form.get_by_label("room")).to_have_value("Hall")
+    await press(form, "Send")
+    for person in (ana, bo):
+        await expect(person.answers.last).to_contain_text("Booked.")
+        await expect(person.page.locator(".decision")).to_contain_text("Bo answered a question from tests")
+        filled = person.page.locator(".replied")
+        await filled.locator("summary").click()
+        await expect(filled).to_contain_text(re.compile("How many people.*4", re.S))
+    assert await violations(ana.page) == []
+    (told,) = results(model)
+    assert "('people', 4), ('room', 'h'), ('vegan', False)" in str(told)
+    bo.complain()
+
+
+async def test_question_is_declined_by_keyboard_and_a_viewer_only_looks_on(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    bo = await invited(ana, browser, "Bo")
+    await let_look_only(ana, bo)
+    await ask(ana, model, "book", "Then not.")
+    await expect(card(bo, WHEN)).to_contain_text("Only editors can answer")
+    await expect(card(bo, WHEN).get_by_role("button")).to_have_count(0)
+    await card(ana, WHEN).get_by_role("button", name="Decline").focus()
+    await ana.page.keyboard.press("Enter")
+    await expect(bo.answers.last).to_contain_text("Then not.")
+    await expect(bo.page.locator(".decision")).to_contain_text("Admin declined a question from tests")
+    assert "decline []" in str(results(model))
+    bo.complain()
+
+
+async def test_page_that_a_server_wants_opened_has_its_host_and_opens_beside(ana: Person, model: WireServer) -> None:
+    """The page opens in a tab without access to this one, and the server hears that it was opened."""
+
+    async def page_there(route: Route) -> None:
+        await route.fulfill(body="<title>Pay</title>")
+
+    await ana.page.context.route("https://pay.example.com/**", page_there)
+    await ask(ana, model, "sign_in", "You are in.")
+    question = card(ana, "Sign in to your account.")
+    await expect(question.locator(".question-host")).to_have_text("pay.example.com")
+    await expect(question).to_contain_text("https://pay.example.com/sign-in?a=1")
+    async with ana.page.expect_popup() as opened:
+        await question.get_by_role("link", name="Open pay.example.com").click()
+    tab = await opened.value
+    await expect(tab).to_have_title("Pay")
+    assert await tab.evaluate("window.opener") is None
+    await expect(ana.answers.last).to_contain_text("You are in.")
+    await expect(ana.page.locator(".decision")).to_contain_text("Admin opened pay.example.com for tests")
+    assert "accept" in str(results(model))
+
+
+async def test_stop_ends_a_question_of_a_server(ana: Person, model: WireServer) -> None:
+    await ask(ana, model, "book", "Never said.")
+    await ana.page.get_by_role("button", name="Stop").click()
+    await expect(card(ana, WHEN)).to_have_count(0)
+    await expect(ana.page.locator(".decision")).to_contain_text("A question from tests was not answered")

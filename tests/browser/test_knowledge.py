@@ -1,0 +1,120 @@
+"""Files of a workspace in a real browser: added, chosen, found, cited, removed and restored (CTX-09)."""
+
+from __future__ import annotations
+
+from urllib.parse import urljoin
+
+from playwright.async_api import Browser, FilePayload, Page, expect
+
+from tests.browser.person import Person
+from tests.browser.test_accessibility import violations
+from tests.browser.test_chat import invited, reply
+from tests.browser.test_questions import asking
+from tests.support import files
+from tests.support.server import Server
+from tests.wire.server import WireServer
+
+HOURS = "# Opening hours\n\nThe shop opens at nine.\n\n# Refunds\n\nRefunds are made within **30 days**."
+FILES: list[FilePayload] = [
+    {"name": "Shop.md", "mimeType": "text/markdown", "buffer": HOURS.encode()},
+    {"name": "Prices.pdf", "mimeType": "application/pdf", "buffer": files.pdf("Soup costs 5", "Bread costs 2")},
+    {"name": "Logo.png", "mimeType": "image/png", "buffer": files.picture()},
+]
+
+
+async def open_knowledge(person: Person) -> Page:
+    await person.choose_in_account_menu("Workspace settings")
+    await person.page.get_by_role("link", name="Open files").click()
+    await expect(person.page.get_by_role("heading", name="Knowledge", level=1)).to_be_visible()
+    return person.page
+
+
+async def add_files(page: Page) -> None:
+    """Add the files; the picture is refused, with the reason."""
+    await page.get_by_label("Choose files").set_input_files(FILES)
+    await expect(page.get_by_role("heading", name="2 files")).to_be_visible()
+    await expect(page.locator("#uploads li", has_text="Logo.png")).to_contain_text("Unsupported file type.")
+    await expect(page.locator(".knowledge li")).to_have_count(2)
+
+
+async def test_two_people_add_choose_and_cite_files(
+    ana: Person, model: WireServer, browser: Browser, server: Server
+) -> None:
+    """One adds files, the other sees what the session uses; a citation opens the passage in the file."""
+    session = ana.page.url
+    bo = await invited(ana, browser, "Bo", member=True)
+    page = await open_knowledge(ana)
+    await add_files(page)
+    ana.complaints.clear()  # the status of the refusal
+    assert await violations(page) == []
+
+    await page.goto(session)
+    await ana.page.get_by_role("button", name="Session details").click()
+    knowledge = ana.page.get_by_role("region", name="Knowledge")
+    await knowledge.get_by_label("Shop.md").check()
+    await expect(knowledge).to_contain_text("Agents can search, read and cite 1 file here.")
+    await bo.page.get_by_role("button", name="Session details").click()
+    theirs = bo.page.get_by_role("region", name="Knowledge")
+    await expect(theirs.get_by_label("Shop.md")).to_be_checked()
+    await expect(theirs.get_by_label("Prices.pdf")).not_to_be_checked()
+    assert await violations(bo.page) == []
+
+    model.script(asking(("search_knowledge", {"query": "refund days"})), reply("Within 30 days [1]."))
+    await bo.say("How long do refunds take?")
+    await expect(ana.answers.last).to_contain_text("Within 30 days")
+    chip = ana.page.get_by_role("link", name="Source 1: Shop.md")
+    await expect(chip).to_have_count(1)
+    await expect(ana.page.locator(".tool-origin")).to_have_text("From Shop.md")
+    async with ana.page.context.expect_page() as opened:
+        await chip.click()
+    cited = await opened.value
+    await expect(cited.get_by_role("article", name="Passage 1")).to_be_focused()
+    await expect(cited.get_by_role("article", name="Passage 1")).to_contain_text("**30 days**")
+    assert await violations(cited) == []
+    await cited.close()
+
+    await theirs.get_by_label("All files").check()
+    await expect(knowledge).to_contain_text("2 files here.")
+    await expect(knowledge.get_by_label("Prices.pdf")).to_be_disabled()
+    await knowledge.get_by_label("All files").uncheck()
+    await expect(theirs).to_contain_text("Choose the files that agents can search")
+    bo.complain()
+
+
+async def test_files_are_searched_renamed_removed_and_restored(ana: Person, browser: Browser) -> None:
+    """A member sees the files of others and manages their own; removal can be undone in two ways."""
+    bo = await invited(ana, browser, "Bo", member=True)
+    page = await open_knowledge(ana)
+    await add_files(page)
+    ana.complaints.clear()  # the status of the refusal
+    await page.get_by_role("searchbox").fill("bread")
+    await page.keyboard.press("Enter")
+    found = page.get_by_role("list", name="Found passages")
+    await expect(found.get_by_role("link")).to_have_text(["Prices.pdf, page 2"])
+    await expect(found.locator("mark")).to_have_text("Bread")
+    await page.get_by_role("link", name="Clear").click()
+
+    shop = page.locator(".knowledge li", has_text="Shop.md")
+    await shop.get_by_text("Rename", exact=False).first.click()
+    await shop.get_by_label("Name").fill("Prices.pdf")
+    await shop.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("alert")).to_contain_text("There is a file “Prices.pdf” already.")
+    ana.complaints.clear()  # the status of the refusal
+    await page.locator(".knowledge li", has_text="Shop.md").get_by_label("Name").fill("Store.md")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.locator("#toasts")).to_contain_text("Renamed to “Store.md”.")
+
+    await bo.page.goto(urljoin(bo.page.url, "/"))
+    theirs = await open_knowledge(bo)
+    await expect(theirs.locator(".knowledge li")).to_have_count(2)
+    await expect(theirs.locator(".knowledge summary")).to_have_count(0)
+
+    store = page.locator(".knowledge li", has_text="Store.md")
+    await store.locator("summary", has_text="Remove").click()
+    await store.get_by_role("button", name="Remove file").click()
+    await expect(page.locator("#toasts")).to_contain_text("“Store.md” removed.")
+    await expect(page.locator(".knowledge li")).to_have_count(1)
+    await page.locator("#toasts").get_by_role("button", name="Undo").click()
+    await expect(page.locator("#toasts")).to_contain_text("“Store.md” restored.")
+    await expect(page.locator(".knowledge li")).to_have_count(2)
+    bo.complain()

@@ -1,0 +1,97 @@
+"""Agents of members in a real browser: one person makes and shares an agent, another one works with it."""
+
+from __future__ import annotations
+
+from urllib.parse import urljoin
+
+from playwright.async_api import Browser, Page, expect
+
+from tests.browser.person import Person
+from tests.browser.test_chat import invited, reply
+from tests.wire.server import WireServer
+
+
+async def open_new_agent(person: Person) -> Page:
+    """Go from the picker of agents to the form of a new one, by keyboard."""
+    page = person.page
+    await page.locator("#model").press("Enter")
+    await page.get_by_role("link", name="New agent").press("Enter")
+    await expect(page.get_by_role("heading", name="New agent")).to_be_visible()
+    return page
+
+
+async def test_one_makes_and_shares_an_agent_and_another_uses_it(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """UI-21: named, with instructions, a model and an opening prompt; shared, copied, archived, restored."""
+    bo = await invited(ana, browser, "Bo", member=True)
+    session = ana.page.url
+    page = await open_new_agent(ana)
+    await page.get_by_label("Name", exact=True).fill("Release writer")
+    await page.get_by_label("Pen", exact=True).check(force=True)
+    await page.get_by_label("Model", exact=True).select_option("wire/wire-small")
+    await page.get_by_label("Instructions").fill("Write release notes.")
+    await page.get_by_label("Opening prompts").fill("skull | Notes | Write the notes")
+    await page.get_by_role("button", name="Create agent").click()
+    await expect(page.get_by_role("alert")).to_contain_text("“skull” is not an icon")
+    ana.complaints.clear()  # the status of the refusal
+    await expect(page.get_by_label("Instructions")).to_have_value("Write release notes.")
+    await expect(page.get_by_label("Pen", exact=True)).to_be_checked()
+    await page.get_by_label("Opening prompts").fill("table | Notes | Write the notes")
+    await page.get_by_role("button", name="Create agent").click()
+    mine = page.locator("li", has_text="Release writer")
+    await expect(mine).to_contain_text("Only you · wire-small")
+
+    theirs = bo.page
+    await theirs.goto(urljoin(session, "/"))
+    await theirs.locator("#model").click()
+    await expect(theirs.get_by_role("link", name="Manage agents")).to_be_visible()
+    await expect(theirs.get_by_role("option", name="Release writer")).to_have_count(0)
+    await mine.get_by_role("button", name="Share").click()
+    await expect(page.locator("#toasts")).to_contain_text("Everyone in the workspace can now use “Release writer”.")
+
+    await theirs.reload()
+    await theirs.locator("#model").click()
+    await theirs.get_by_role("option", name="Release writer").click()
+    await expect(theirs.get_by_role("button", name="Notes Write the notes")).to_be_visible()
+    model.script(reply("Here they are"))
+    await theirs.get_by_role("button", name="Notes Write the notes").click()
+    await expect(bo.answers.last).to_contain_text("Here they are")
+    sent = model.requests[-1].body
+    assert sent["model"] == "wire-small"
+    assert "Write release notes." in str(sent)
+
+    await theirs.goto(urljoin(session, "/"))
+    await theirs.locator("#model").click()
+    await theirs.get_by_role("link", name="Manage agents").click()
+    shared = theirs.locator("li", has_text="Release writer")
+    await expect(shared).to_contain_text("Admin")
+    await expect(shared.get_by_role("button", name="Archive")).to_have_count(0)
+    await shared.get_by_role("button", name="Copy").click()
+    await expect(theirs.get_by_label("Name", exact=True)).to_have_value("Release writer (copy)")
+    await expect(theirs.get_by_label("Opening prompts")).to_have_value("table | Notes | Write the notes")
+
+    await mine.get_by_role("button", name="Archive").click()
+    await page.locator("#toasts").get_by_role("button", name="Undo").click()
+    await expect(page.locator("#toasts")).to_contain_text("“Release writer” restored.")
+    await expect(mine).to_contain_text("Shared with the workspace")
+    bo.complain()
+
+
+async def test_an_agent_made_since_can_be_chosen_at_home(ana: Person, browser: Browser) -> None:
+    """UI-21: the draft stays while the page learns about it."""
+    page = ana.page
+    home = urljoin(page.url, "/")
+    await page.goto(home)
+    await page.get_by_label("First message").fill("A long thought")
+    other = await page.context.new_page()
+    await other.goto(home)
+    await other.locator("#model").click()
+    await other.get_by_role("link", name="New agent").click()
+    await other.get_by_label("Name", exact=True).fill("Fresh")
+    await other.get_by_role("button", name="Create agent").click()
+    await expect(other.locator("#toasts")).to_contain_text("Agent “Fresh” created.")
+    await page.locator("#model").click()
+    await page.get_by_role("option", name="Fresh").click()
+    await expect(page.locator("#model")).to_contain_text("Fresh")
+    await expect(page.get_by_label("First message")).to_have_value("A long thought")

@@ -1,0 +1,215 @@
+"""Push messages in a real browser: turned on in the settings, shown by the service worker, and answered on a phone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from tests.browser.person import Person
+from tests.support.push_service import Browser as Subscriber
+from tests.support.server import Server
+
+# A headless browser shows no notifications, and has no push service: this one lasts as long as the tab, and has the
+# keys of a real browser.
+PUSH = """
+Object.defineProperty(Notification, "permission", { get: () => "granted" });
+Notification.requestPermission = async () => "granted";
+const KEPT = "stub:push";
+const made = (values) => ({
+  endpoint: values.endpoint,
+  options: {},
+  toJSON: () => values,
+  unsubscribe: async () => { sessionStorage.removeItem(KEPT); return true; },
+});
+const manager = {
+  getSubscription: async () => {
+    const kept = sessionStorage.getItem(KEPT);
+    return kept && made(JSON.parse(kept));
+  },
+  subscribe: async ({ userVisibleOnly, applicationServerKey }) => {
+    if (globalThis.noPushService) throw new DOMException("Registration failed - push service error", "AbortError");
+    if (!userVisibleOnly || applicationServerKey.length !== 65) throw new TypeError("not what a browser takes");
+    sessionStorage.setItem(KEPT, JSON.stringify(VALUES));
+    return made(VALUES);
+  },
+};
+Object.defineProperty(ServiceWorkerRegistration.prototype, "pushManager", { get: () => manager });
+"""
+# What the worker shows, by its tags, as the browser would.
+WORKER = """() => {
+  self.shown = new Map();
+  ServiceWorkerRegistration.prototype.showNotification = async (title, { body, tag, data }) => {
+    self.shown.set(tag, [title, body, data.url]);
+  };
+}"""
+PRESS = """async () => {
+  const opened = [];
+  Object.defineProperty(self.clients, "openWindow", { value: async (address) => opened.push(address) });
+  for (const [, , url] of self.shown.values()) {
+    const done = [];
+    const event = new ExtendableEvent("notificationclick");
+    const notification = { close: () => {}, data: { url } };
+    Object.defineProperty(event, "notification", { value: notification });
+    Object.defineProperty(event, "waitUntil", { value: (promise) => done.push(promise) });
+    self.dispatchEvent(event);
+    await Promise.all(done);
+  }
+  return opened;
+}"""
+
+
+def stub(path: str) -> str:
+    target = Subscriber(path).target
+    values = {"endpoint": target.endpoint, "keys": {"p256dh": target.p256dh, "auth": target.auth}}
+    return f"(() => {{ const VALUES = {json.dumps(values)};\n{PUSH} }})()"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def settings_page(ana: Person, server: Server) -> AsyncIterator[Page]:
+    """The settings of a user whose browser allows notifications and has a push service."""
+    await ana.page.add_init_script(stub("ana"))
+    await ana.page.goto(f"{server.address}/settings/")
+    yield ana.page
+
+
+async def turn_on(page: Page) -> None:
+    await page.get_by_role("switch", name="Browser notifications").click()
+    await expect(page.locator("#browsers li")).to_contain_text("Chrome on Linuxthis browser")
+
+
+async def test_switch_registers_this_browser(settings_page: Page) -> None:
+    """UI-22: with the list of the user's browsers, and off again."""
+    page = settings_page
+    await expect(page.locator("#push")).to_be_hidden()
+    await turn_on(page)
+    await expect(page.get_by_text("Gets notifications even when Parley is closed.")).to_be_visible()
+    await page.reload()
+    await expect(page.locator("#browsers li")).to_contain_text("this browser")
+    await expect(page.get_by_role("button", name="Send a test")).to_be_visible()
+    await page.get_by_role("switch", name="Browser notifications").click()
+    await expect(page.locator("#browsers li")).to_have_count(0)
+    assert await page.evaluate("sessionStorage.getItem('stub:push')") is None
+
+
+async def test_removed_browser_unsubscribes(settings_page: Page) -> None:
+    """UI-22: the browser itself ends what the server no longer uses, and can be turned on again."""
+    page = settings_page
+    await turn_on(page)
+    await page.get_by_role("button", name="Remove · Chrome on Linux").click()
+    await expect(page.locator("#toasts")).to_contain_text("Browser removed.")
+    await page.wait_for_function("() => sessionStorage.getItem('stub:push') === null")
+    await page.reload()
+    await expect(page.get_by_text("Notifies you only while Parley is open.", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="Turn on in this browser").click()
+    await expect(page.locator("#browsers li")).to_contain_text("this browser")
+
+
+async def test_browser_without_a_push_service_says_so(settings_page: Page) -> None:
+    """UI-22: the page's own notifications stay on."""
+    page = settings_page
+    await page.evaluate("globalThis.noPushService = true")
+    await page.get_by_role("switch", name="Browser notifications").click()
+    await expect(page.get_by_text("Couldn’t connect to the browser’s push service.")).to_be_visible()
+    await expect(page.get_by_role("switch", name="Browser notifications")).to_be_checked()
+    await page.evaluate("globalThis.noPushService = false")
+    await page.get_by_role("button", name="Turn on in this browser").click()
+    await expect(page.get_by_text("Gets notifications even when Parley is closed.")).to_be_visible()
+
+
+async def test_test_notification_says_what_came_of_it(settings_page: Page) -> None:
+    """UI-22: no push service answers at the stub's address."""
+    await turn_on(settings_page)
+    await settings_page.get_by_role("button", name="Send a test").click()
+    await expect(settings_page.locator("#toasts")).to_contain_text("The push service didn’t accept the notification.")
+
+
+async def test_iphone_is_told_to_use_the_home_screen(browser: Browser, server: Server) -> None:
+    """UI-22: in Safari's tabs there are no notifications at all."""
+    person = await Person.in_a_session(browser, server.link)
+    await person.page.add_init_script(
+        "delete globalThis.PushManager; delete globalThis.Notification;"
+        "Object.defineProperty(navigator, 'userAgent', { value: 'Mozilla/5.0 (iPhone) Safari/604.1' });"
+    )
+    await person.page.goto(f"{server.address}/settings/")
+    await expect(person.page.get_by_text("add Parley to the home screen first")).to_be_visible()
+    person.complain()
+
+
+class Worker:
+    """The service worker of a page, which gets push messages by the browser's own test interface."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self._page = page
+        self._address = address
+
+    async def start(self) -> None:
+        self._cdp = await self._page.context.new_cdp_session(self._page)
+        registered = asyncio.get_running_loop().create_future()
+
+        def note(event: dict[str, Any]) -> None:
+            if event["registrations"] and not registered.done():
+                registered.set_result(event["registrations"][0]["registrationId"])
+
+        self._cdp.on("ServiceWorker.workerRegistrationUpdated", note)
+        await self._cdp.send("ServiceWorker.enable")
+        self._registration = await asyncio.wait_for(registered, 20)
+        (self._script,) = self._page.context.service_workers
+        await self._script.evaluate(WORKER)
+
+    async def deliver(self, data: str) -> None:
+        values = {"origin": self._address, "registrationId": self._registration, "data": data}
+        await self._cdp.send("ServiceWorker.deliverPushMessage", values)
+
+    async def shows(self, *expected: list[str]) -> None:
+        """Wait until these notifications are shown, as title, text and address."""
+        shown: list[list[str]] = []
+        async with asyncio.timeout(20):
+            while shown != list(expected):
+                shown = await self._script.evaluate("() => [...self.shown.values()]")
+
+    async def press(self) -> list[str]:
+        """Press all notifications; return the addresses of the windows that they open."""
+        opened: list[str] = await self._script.evaluate(PRESS)
+        return [address.removeprefix(self._address) for address in opened]
+
+
+def message(session: str, body: str = "one wants to run deploy") -> str:
+    url = f"{session}#waiting"
+    return json.dumps({"title": "Plan", "body": body, "url": url, "tag": session})
+
+
+async def test_worker_shows_messages_and_opens_their_session(settings_page: Page, server: Server) -> None:
+    """UI-22: one for each session; a message that cannot be read is shown as well, as browsers require."""
+    await turn_on(settings_page)
+    worker = Worker(settings_page, server.address)
+    await worker.start()
+    await worker.deliver(message("/sessions/s_1/"))
+    await worker.shows(["Plan", "one wants to run deploy", "/sessions/s_1/#waiting"])
+    await worker.deliver(message("/sessions/s_1/", "Another"))
+    await worker.deliver(message("/sessions/s_2/"))
+    await worker.deliver("no JSON")
+    await worker.shows(
+        ["Plan", "Another", "/sessions/s_1/#waiting"],
+        ["Plan", "one wants to run deploy", "/sessions/s_2/#waiting"],
+        ["127.0.0.1", "", "/"],
+    )
+    assert await worker.press() == ["/sessions/s_1/#waiting", "/sessions/s_2/#waiting", "/"]
+
+
+async def test_session_in_view_gets_no_notification(ana: Person, server: Server) -> None:
+    """UI-22: who looks at the session sees that it waits."""
+    address = ana.page.url
+    await ana.page.add_init_script(stub("view"))
+    await ana.page.goto(f"{server.address}/settings/")
+    await turn_on(ana.page)
+    await ana.page.goto(address)
+    worker = Worker(ana.page, server.address)
+    await worker.start()
+    await worker.deliver(message(address.removeprefix(server.address)))
+    await worker.deliver(message("/sessions/s_2/"))
+    await worker.shows(["Plan", "one wants to run deploy", "/sessions/s_2/#waiting"])

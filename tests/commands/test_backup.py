@@ -1,0 +1,424 @@
+"""`manage.py backup` and `restore`: what comes back is what was there, on both databases."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import stat
+import sys
+import tarfile
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from subprocess import CompletedProcess
+from types import FrameType
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.db import connection
+
+from chat.management.backup.archive import MANIFEST, Archive, ArchiveWriter, BackupError
+from chat.management.backup.leftovers import working_in
+from tests.commands.process import manage, manage_forked, serving
+from tests.support.database import empty_database
+from tests.support.prepared import copy
+from tests.support.s3 import S3Server
+
+# A session with a file, and a workspace with a link and a program.
+FILL = """
+from pathlib import Path
+from django.conf import settings
+from django.core.files.base import ContentFile
+from chat.models import Attachment
+from chat.services.sessions import lifecycle
+from chat.services.people import accounts
+from tests.support.filled import ANSWER, DONE, HI, START, fill
+ana = accounts.first_administrator()
+session = lifecycle.create_session(owner=ana, title="Kept")
+rows = fill(session, START, {**HI, "text": "Grüße 👋"}, ANSWER, DONE)
+columns = {"session": session, "message": rows[1], "user": ana, "kind": "text", "media_type": "text/plain"}
+file = Attachment(name="a.txt", size=5, **columns)
+file.file.save("x", ContentFile(b"bytes"))
+folder = Path(settings.WORKSPACES) / session.pk
+folder.mkdir(parents=True)
+(folder / "run.sh").write_text("#!/bin/sh")
+(folder / "run.sh").chmod(0o755)
+(folder / "link").symlink_to("run.sh")
+"""
+SHOW = """
+import json, os
+from pathlib import Path
+from django.conf import settings
+from chat.models import Attachment, ChatMessage
+folder = next(Path(settings.WORKSPACES).iterdir())
+print(json.dumps([
+    list(ChatMessage.objects.order_by("sequence").values_list("id", "type", "text")),
+    [each.file.open().read().decode() for each in Attachment.objects.all()],
+    [oct((folder / "run.sh").stat().st_mode), os.readlink(folder / "link"), settings.SECRET_KEY],
+]))
+"""
+
+
+class Place:
+    """An installation: a data folder and, on PostgreSQL, a database of its own."""
+
+    def __init__(self, data: Path, settings: dict[str, str]) -> None:
+        self.data = data
+        self.settings = settings
+
+    def run(self, *words: str) -> CompletedProcess[str]:
+        return manage_forked(*words, data=self.data, **self.settings)
+
+    def do(self, *words: str) -> str:
+        """Run a command that succeeds; return what it printed."""
+        ended = self.run(*words)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    def shown(self) -> str:
+        return self.do("shell", "-v0", "-c", SHOW)
+
+
+@pytest.fixture(scope="module")
+def filled(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a session, its file and a workspace, to be copied; without rows on PostgreSQL."""
+    data = tmp_path_factory.mktemp("filled") / "data"
+    if connection.vendor == "postgresql":
+        data.mkdir()
+    else:
+        Place(copy(prepared, data), {}).do("shell", "-v0", "-c", FILL)
+    return data
+
+
+@pytest.fixture
+def places(tmp_path: Path, filled: Path) -> Iterator[tuple[Place, Place]]:
+    """A place with data, and an empty one."""
+    with ExitStack() as databases:
+
+        def place(name: str) -> Place:
+            is_postgres = connection.vendor == "postgresql"
+            settings = {"DATABASE_URL": databases.enter_context(empty_database())} if is_postgres else {}
+            return Place(tmp_path / name, settings)
+
+        full, empty = place("full"), place("empty")
+        shutil.copytree(filled, full.data, symlinks=True)
+        if full.settings:
+            full.do("migrate", "-v0")
+            full.do("shell", "-v0", "-c", FILL)
+        yield full, empty
+
+
+@pytest.mark.both_databases
+@pytest.mark.server
+def test_backup_is_restored_to_an_empty_place(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: rows, files, workspaces and the key are the same, and nothing is wrong with them."""
+    full, empty = places
+    archive = tmp_path / "backup.tar"
+
+    files = sum(path.is_file() for path in (full.data / "files").rglob("*"))  # one more where a server has run
+    assert f"the database, {files} files, 1 workspace files" in full.do("backup", str(archive))
+    assert stat.S_IMODE(archive.stat().st_mode) == 0o600
+    assert "is complete" in empty.do("restore", "--check", str(archive))
+    assert "Restored." in empty.do("restore", str(archive))
+
+    assert empty.shown() == full.shown()
+    assert empty.do("verify") == "No problems found. Checked 1 sessions, 4 messages, 1 files.\n"
+    assert empty.run("restore", str(archive)).stderr.startswith("CommandError: There is data already in the database")
+
+
+@pytest.mark.both_databases
+@pytest.mark.server
+def test_restore_that_replaces_puts_what_was_there_aside(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: the wrong archive costs nothing."""
+    full, _empty = places
+    archive = tmp_path / "backup.tar"
+    full.do("backup", str(archive))
+    before = full.shown()
+    full.do("shell", "-v0", "-c", "from chat.models import *; ChatMessage.objects.update(text='later')")
+
+    assert "What was there before is in" in full.do("restore", "--replace", str(archive))
+
+    assert full.shown() == before
+    (aside,) = full.data.glob("backups/before-restore-*")
+    kept = "database.sqlite3" if connection.vendor == "sqlite" else "database.dump"
+    names = {path.name.replace("parley.sqlite3", kept) for path in aside.iterdir()}
+    assert {kept, "files", "workspaces", "secret_key", "vapid_key"} <= names
+    assert list(full.data.glob(".restore-*")) == []
+
+
+@pytest.mark.server
+def test_files_in_a_bucket_are_backed_up_and_restored(
+    places: tuple[Place, Place], tmp_path: Path, s3: S3Server
+) -> None:
+    """OPS-06: to another bucket as to the same one, where what is replaced is put aside."""
+    full, empty = places
+    archive, prefix = tmp_path / "backup.tar", tmp_path.name
+    full.settings |= s3.environment(f"{prefix}/full")
+    empty.settings |= s3.environment(f"{prefix}/empty")
+    store, folder = s3.storage(f"{prefix}/full"), full.data / "files"
+    for path in folder.rglob("a_*"):  # as docs/deployment.md says it is copied
+        store.save(path.relative_to(folder).as_posix(), ContentFile(path.read_bytes()))
+    before = full.shown()
+    full.do("backup", str(archive))
+
+    assert "Restored." in empty.do("restore", str(archive))
+    assert empty.shown() == before
+    assert "There is data already in the database, the files" in empty.run("restore", str(archive)).stderr
+
+    store.save("attachments/later", ContentFile(b"later"))
+    assert "2 files that were in the bucket before are below before-restore-" in full.do(
+        "restore", "--replace", str(archive)
+    )
+    assert full.shown() == before
+    (aside,) = (name for name in store.listdir("")[0] if name.startswith("before-restore-"))
+    assert store.open(f"{aside}/attachments/later").read() == b"later"
+    assert not store.exists("attachments/later")
+    full.do("backup", str(tmp_path / "again.tar"))
+    with closing(Archive(tmp_path / "again.tar")) as again, closing(Archive(archive)) as first:
+        assert set(again.names("files/")) == set(first.names("files/"))
+
+
+@pytest.mark.server
+def test_archive_that_cannot_be_extracted_changes_nothing(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: the database is replaced when all files are there, not before."""
+    full, _empty = places
+    archive = tmp_path / "backup.tar"
+    full.do("backup", str(archive))
+    before = full.shown()
+    add_entries(archive, {"files/a": b"bytes", "files/a/b": b"bytes"})  # no folder has both
+
+    refused = full.run("restore", "--replace", str(archive))
+
+    assert refused.returncode == 1
+    assert "incomplete" not in refused.stdout
+    assert full.shown() == before
+    assert list(full.data.glob("backups/before-restore-*")) == []
+
+
+@pytest.mark.server
+def test_restore_that_fails_in_between_says_where_everything_is(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: the error names what was put aside, and what to do."""
+    full, _empty = places
+    archive = tmp_path / "backup.tar"
+    full.do("backup", str(archive))
+    (full.data / "files").rename(full.data / "elsewhere")
+    (full.data / "files").write_text("no folder")
+
+    failed = full.run("restore", "--replace", str(archive))
+
+    assert failed.returncode == 1
+    (aside,) = full.data.glob("backups/before-restore-*")
+    assert "The restore is incomplete" in failed.stdout
+    assert f"What was there before is in {aside}." in failed.stdout
+    (full.data / "files").unlink()
+    full.do("restore", "--replace", str(archive))
+
+
+@pytest.mark.server
+def test_what_killed_commands_have_left_is_deleted(places: tuple[Place, Place]) -> None:
+    """OPS-06: a backup that the system ended does not keep a copy of the database for ever; one that runs is left."""
+    full, _empty = places
+    folder = full.data / "backups"
+    folder.mkdir()
+    left = [folder / ".parley-backup-x" / "database.sqlite3", folder / "parley-20260101-000000.tar.new"]
+    left.append(full.data / ".restore-x" / "database.sqlite3")
+    others = [folder / "mine.tar.new", folder / "before-update-20260101-000000.new"]
+    for path in (*left, *others):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    with working_in(folder):
+        full.do("backup")
+    assert left[0].exists()
+    full.do("backup", str(folder / "own.tar"))
+    full.do("restore", "--replace", str(folder / "own.tar"))
+    assert [path for path in left if path.exists()] == []
+    assert [path for path in others if path.exists()] == others
+
+
+@pytest.mark.server
+def test_what_cannot_be_read_in_a_workspace_is_named(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: commands of agents make such files; the backup is made, and says what it lacks."""
+    full, _empty = places
+    workspace = next((full.data / "workspaces").iterdir())
+    deep = os.open(workspace, os.O_RDONLY)
+    for _level in range(25):  # longer than any path may be
+        os.mkdir("d" * 200, dir_fd=deep)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = below
+    os.close(deep)
+
+    ended = full.run("backup", str(tmp_path / "backup.tar"))
+
+    assert ended.returncode == 0
+    assert "1 unreadable entries left out, 1 workspace files" in ended.stdout
+    assert ended.stderr.count("Not in the backup") == 1
+    assert "File name too long" in ended.stderr
+
+
+@pytest.mark.both_databases
+@pytest.mark.server
+def test_database_that_a_server_uses_is_not_replaced(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: a server would go on writing to what was put aside; a backup beside it is whole."""
+    full, _empty = places
+    archive = tmp_path / "backup.tar"
+    with serving(full.data, **full.settings):
+        full.do("backup", str(archive))
+        refused = full.run("restore", "--replace", str(archive))
+    assert refused.returncode == 1
+    assert "Stop" in refused.stderr
+    full.do("restore", "--replace", str(archive))
+
+
+@pytest.mark.server
+def test_backups_that_are_kept(data: Path) -> None:
+    """OPS-06: a daily backup does not fill the disk."""
+    folder = data / "backups"
+    folder.mkdir()
+    for day in (1, 2):
+        (folder / f"parley-2026010{day}-000000.tar").touch()
+    (folder / "before-update-20260101-000000.sqlite3").touch()
+
+    assert manage("backup", "--keep", "2", data=data).returncode == 0
+
+    kept = sorted(path.name for path in folder.iterdir())
+    assert len(kept) == 3
+    assert {"before-update-20260101-000000.sqlite3", "parley-20260102-000000.tar"} < set(kept)
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    path = tmp_path / "small.tar"
+    with ArchiveWriter(path) as writer:
+        writer.add("database.sqlite3", io.BytesIO(b"rows"), 4)
+        writer.add("files/a", io.BytesIO(b"bytes"), 5)
+        writer.finish(made_at="now", database="sqlite", migrations=[], key="")
+    return path
+
+
+def check(path: Path) -> None:
+    with closing(Archive(path)) as found:
+        found.check()
+
+
+def rewrite(path: Path, change: dict[str, bytes | None], *, kind: bytes = tarfile.REGTYPE, link: str = "") -> None:
+    """Replace, add or (None) leave out members of an archive."""
+    with tarfile.open(path) as before:
+        members = {info.name: (before.extractfile(info) or io.BytesIO()).read() for info in before}
+    members = {name: data for name, data in {**members, **change}.items() if data is not None}
+    with tarfile.open(path, "w") as after:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            if name in change:
+                info.type, info.linkname = kind, link
+            after.addfile(info, io.BytesIO(data))
+
+
+def add_entries(path: Path, added: dict[str, bytes]) -> None:
+    """Add files to an archive and its manifest."""
+    with tarfile.open(path) as before:
+        found = before.extractfile(MANIFEST)
+        assert found is not None
+        manifest = json.load(found)
+        members = [(info, before.extractfile(info) if info.isreg() else None) for info in before]
+        kept = [(info, file.read() if file else b"") for info, file in members if info.name != MANIFEST]
+    for name, data in added.items():
+        manifest["entries"][name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    with tarfile.open(path, "w") as after:
+        for name, data in {**added, MANIFEST: json.dumps(manifest).encode()}.items():
+            kept.append((tarfile.TarInfo(name), data))
+        for info, data in kept:
+            info.size = len(data)
+            after.addfile(info, io.BytesIO(data))
+
+
+def test_whole_archive_is_accepted(archive: Path) -> None:
+    check(archive)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"files/a": b"bytez"}, "files/a is damaged"),
+        ({"files/a": None}, "lacks files/a"),
+        ({"files/b": b"more"}, "an entry that its manifest does not"),
+        ({"../etc/passwd": b"root"}, "an entry that its manifest does not"),
+        ({MANIFEST: None}, "no complete backup"),
+        ({MANIFEST: b"{"}, "no complete backup"),
+        ({MANIFEST: json.dumps({"format": 9, "entries": {}}).encode()}, "another version"),
+    ],
+)
+def test_damaged_archive_is_refused_before_anything_changes(
+    archive: Path, change: dict[str, bytes | None], message: str
+) -> None:
+    """OPS-06: a disk or a copy that went wrong is noticed."""
+    rewrite(archive, change)
+
+    with pytest.raises(BackupError, match=message):
+        check(archive)
+
+
+def test_archive_that_names_places_outside_is_refused(archive: Path) -> None:
+    """OPS-06: an archive from elsewhere cannot write where it likes, even with a manifest that fits."""
+    with tarfile.open(archive) as before:
+        found = before.extractfile(MANIFEST)
+        assert found is not None
+        manifest = json.load(found)
+    manifest["entries"]["files/../../x"] = manifest["entries"]["files/a"]
+    rewrite(archive, {"files/../../x": b"bytes", MANIFEST: json.dumps(manifest).encode()})
+
+    with pytest.raises(BackupError, match="an entry that its manifest does not"):
+        check(archive)
+
+
+def test_unfinished_archive_has_no_name(tmp_path: Path) -> None:
+    """OPS-06: a backup that was cut off is not mistaken for one."""
+    path = tmp_path / "cut.tar"
+    with pytest.raises(BackupError), ArchiveWriter(path) as writer:
+        writer.add("files/a", io.BytesIO(b"short"), 99)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_truncated_file_is_refused(archive: Path) -> None:
+    """OPS-06: a copy that ended early."""
+    os.truncate(archive, 2000)
+
+    with pytest.raises(BackupError, match="no complete backup"):
+        check(archive)
+
+
+def lines_of_extraction(folder: Path, files: int) -> int:
+    """Return how many lines of Python run to extract an archive with so many files."""
+    path = folder / f"{files}.tar"
+    with ArchiveWriter(path) as writer:
+        for number in range(files):
+            writer.add(f"files/{number}", io.BytesIO(b"x"), 1)
+        writer.finish(made_at="now", database="sqlite", migrations=[], key="")
+    count = 0
+
+    def counting(frame: FrameType, event: str, given: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return counting
+
+    with closing(Archive(path)) as found:
+        found.check()
+        traced = sys.gettrace()
+        sys.settrace(counting)
+        try:
+            for name in found.names("files/"):
+                found.extract(name, folder / str(files) / name)
+        finally:
+            sys.settrace(traced)
+    return count
+
+
+def test_the_work_of_a_restore_grows_with_its_files(tmp_path: Path) -> None:
+    """OPS-06: four times the files are four times the work, not sixteen."""
+    assert lines_of_extraction(tmp_path, 400) < 5 * lines_of_extraction(tmp_path, 100)

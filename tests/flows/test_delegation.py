@@ -1,0 +1,442 @@
+"""An agent asks another one: in a session of its own, whose end is the result of the call, however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from agents.delegates import MOST_TASKS
+from agents.errors import RequestRejected
+from agents.events import Usage
+from agents.messages import ToolCall
+from agents.providers.base import Request
+from agents.providers.scripted import Gate, Reply
+from agents.tools import tool
+from chat.access import role_in
+from chat.errors import ServiceError
+from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, User
+from chat.projections.context import NOT_ANSWERED
+from chat.projections.subsessions import answer_of
+from chat.queries.messages import session_snapshot
+from chat.queries.session_list import listing
+from chat.services.maintenance import jobs
+from chat.services.people import sharing
+from chat.services.runs import answering, delegation
+from chat.services.sessions import actions
+from chat.services.transaction import SessionTransaction
+from tests.support.testing_node import CONFIG, TestNode, let_in, person
+
+TEAM: dict[str, Any] = {
+    **CONFIG,
+    "agents": {
+        "agent": {
+            "title": "Chief",
+            "model": "scripted/one",
+            "system_prompt": "Chief",
+            "tools": ["calculator", "agent__helper"],
+        },
+        "helper": {"title": "Helper", "model": "scripted/one", "system_prompt": "Helper", "tools": ["agent__*"]},
+        "expert": {"title": "Expert", "model": "scripted/one", "system_prompt": "Expert", "tools": ["agent__*"]},
+    },
+    "prices": {"one": {"input": 1, "output": 2}},
+}
+
+
+@tool(foreign=True)
+async def dig() -> str:
+    """Return text from elsewhere."""
+    return "A letter."
+
+
+def ask(task: str = "Find it", number: int = 1, agent: str = "helper") -> ToolCall:
+    return ToolCall(f"c{number}", f"agent__{agent}", {"task": task})
+
+
+def play(node: TestNode, config: dict[str, Any] = TEAM, **replies: Iterable[Reply]) -> None:
+    """Let each agent, known by its system prompt, answer with its own replies."""
+    left = {name.title(): iter(each) for name, each in replies.items()}
+
+    def answer(request: Request) -> Reply:
+        return next(left[request.system])
+
+    node.script(answer, config)
+
+
+async def begun(node: TestNode, user: User) -> Session:
+    session = await node.session(user)
+    await node.send(session, user, "Go")
+    return session
+
+
+async def calls(node: TestNode, session: Session) -> list[ChatMessage]:
+    return [row for row in await node.rows(session) if row.type == "tool_group"]
+
+
+async def child_of(node: TestNode, session: Session) -> Session:
+    children = Session.objects.filter(caller_session=session)
+    await node.until(children.exists)
+    found = await node.do(children.first)
+    assert found is not None
+    return found
+
+
+def add(session: Session, fields: Mapping[str, Any]) -> None:
+    """Add a row to a session."""
+    with transaction.atomic():
+        tx = SessionTransaction.lock(session.pk)
+        tx.insert("message_updated", ChatMessage(**fields))
+        tx.save()
+
+
+async def waits(node: TestNode, session: Session) -> None:
+    await node.until(SessionRun.objects.filter(pk=session.pk, state=RunState.WAITING, delegating=True).exists)
+
+
+async def test_the_answer_of_another_agent_is_the_result_of_the_call(node: TestNode, ana: User) -> None:
+    """RUN-18: it works in a session of its own, linked, counted and named; the turn continues with its answer."""
+    gate = Gate()
+    play(
+        node, chief=[["I ask. ", ask("Find the key")], ["It is red."]], helper=[[gate, "The key is red.", Usage(70, 3)]]
+    )
+    session = await begun(node, ana)
+    await gate.reached()
+    await waits(node, session)
+    child = await child_of(node, session)
+    [call] = await calls(node, session)
+    assert (call.status, call.subsession) == ("waiting", {"id": child.pk, "agent": "helper", "title": "Helper"})
+    snapshot = await node.do(session_snapshot, session)
+    assert (snapshot.agent_status, snapshot.tool_name) == ("tool_calling", "agent__helper")
+    assert (child.owner_id, child.workspace_id, child.title, child.agent) == (
+        ana.pk,
+        session.workspace_id,
+        "Find the key",
+        "helper",
+    )
+    [_start, task] = (await node.rows(child))[:2]
+    assert (task.role, task.text, task.sender, task.user_id) == ("user", "Find the key", "Chief", None)
+    gate.open()
+    await node.idle(session)
+    [call] = await calls(node, session)
+    assert (call.status, call.result, call.is_error) == ("complete", "The key is red.", False)
+    assert call.subsession is not None
+    assert call.subsession["tokens"] == 73
+    assert call.subsession["costs"] == [{"amount": "0.000076", "currency": "USD"}]
+    assert ("text", "complete", "It is red.") in await node.shown(session)
+
+
+async def test_several_agents_work_at_once(node: TestNode, ana: User) -> None:
+    """RUN-18, RUN-11: beside each other and beside a tool; the model is asked again when all have ended."""
+    first, second = Gate(), Gate()
+    tool = ToolCall("c3", "calculator", {"expression": "6 * 7"})
+    play(node, chief=[[ask("A", 1), ask("B", 2), tool], ["Done"]], helper=[[first, "One"], [second, "Two"]])
+    session = await begun(node, ana)
+    await first.reached()
+    await second.reached()
+    await waits(node, session)
+    second.open()
+    await node.until(ChatMessage.objects.filter(session=session, type="tool_group", result="Two").exists)
+    await waits(node, session)
+    first.open()
+    await node.idle(session)
+    assert sorted(call.result for call in await calls(node, session)) == ["42", "One", "Two"]
+    assert [text for kind, _, text in await node.shown(session) if kind == "text"] == ["Go", "Done"]
+
+
+async def test_a_restart_loses_no_wait(node: TestNode, ana: User) -> None:
+    """RUN-18, RUN-15: neither while the other agent works, nor after it has ended unseen."""
+    gate = Gate()
+    play(node, chief=[[ask()], ["Done"]], helper=[["Half", gate], ["Whole"]])
+    session = await begun(node, ana)
+    await gate.reached()
+    await waits(node, session)
+    await node.restart()
+    await node.idle(session)
+    [call] = await calls(node, session)
+    assert (call.status, call.result) == ("complete", "Whole")
+
+
+async def test_an_end_that_no_one_reported_is_found(node: TestNode, ana: User, monkeypatch: Any) -> None:
+    """RUN-18, RUN-15: the process ended between the last turn and its report; the result is written once."""
+    play(node, chief=[[ask()], ["Done"]], helper=[["Found"]])
+    monkeypatch.setattr("chat.runner.bridge.report", lambda caller: 0)
+    session = await begun(node, ana)
+    child = await child_of(node, session)
+    await node.idle(child)
+    await waits(node, session)
+    monkeypatch.undo()
+    assert await node.do(jobs.run)
+    await node.idle(session)
+    assert await node.do(delegation.report, session.pk) == 0
+    [call] = await calls(node, session)
+    assert (call.status, call.result) == ("complete", "Found")
+
+
+async def test_stopping_the_caller_stops_all(node: TestNode, ana: User) -> None:
+    """RUN-18, RUN-08: at any depth."""
+    gate = Gate()
+    play(node, chief=[[ask()]], helper=[[ask(agent="expert")]], expert=[["Half", gate]])
+    session = await begun(node, ana)
+    await gate.reached()
+    child = await child_of(node, session)
+    grandchild = await child_of(node, child)
+    await waits(node, session)
+    await waits(node, child)
+    await node.cancel(session, ana)
+    for each in (session, child, grandchild):
+        await node.idle(each)
+    [call] = await calls(node, session)
+    assert (call.status, call.result) == ("interrupted", "[Tool execution interrupted by user]")
+    assert ("text", "interrupted", "Half") in await node.shown(grandchild)
+
+
+async def test_stopping_the_other_agent_lets_the_caller_go_on(node: TestNode, ana: User) -> None:
+    """RUN-18: what it had written until then is in the result."""
+    gate = Gate()
+    play(node, chief=[[ask()], ["I see."]], helper=[["Half", gate]])
+    session = await begun(node, ana)
+    await gate.reached()
+    child = await child_of(node, session)
+    await waits(node, session)
+    await node.until(ChatMessage.objects.filter(session=child, status="streaming").exists)
+    await node.cancel(child, ana)
+    await node.idle(session)
+    [call] = await calls(node, session)
+    assert (call.status, call.result) == ("failed", "[Stopped by Ana before the task was done.]\n\nHalf")
+    assert ("text", "complete", "I see.") in await node.shown(session)
+
+
+async def test_failures_are_results(node: TestNode, ana: User) -> None:
+    """RUN-18, RUN-10: the caller reads why, and goes on."""
+    play(node, chief=[[ask()], ["I see."]], helper=[[RequestRejected("No such model")]])
+    session = await begun(node, ana)
+    await node.idle(session)
+    [call] = await calls(node, session)
+    assert (call.status, call.is_error) == ("failed", True)
+    assert call.result.startswith("[The agent failed: No such model")
+
+
+async def test_a_deleted_session_ends_the_wait(node: TestNode, ana: User) -> None:
+    """RUN-18: and deleting the caller deletes it, and brings it back."""
+    gate = Gate()
+    play(node, chief=[[ask()], ["I see."], [ask("Again", 2)], ["Done"]], helper=[["Half", gate], ["Whole"]])
+    session = await begun(node, ana)
+    await gate.reached()
+    child = await child_of(node, session)
+    await waits(node, session)
+    await node.do(actions.delete, ana, child.pk)
+    await node.idle(session)
+    [call] = await calls(node, session)
+    assert (call.status, "was deleted" in call.result) == ("failed", True)
+    await node.send(session, ana, "Again")
+    await node.idle(session)
+    second = await node.do(Session.objects.filter(caller_session=session).exclude(pk=child.pk).get)
+    await node.do(actions.delete, ana, session.pk)
+    assert await node.do(Session.objects.filter(status="deleted").count) == 3
+    await node.do(actions.undelete, ana, session.pk)
+    assert await node.do(lambda: Session.objects.get(pk=second.pk).status) == "active"
+    assert await node.do(lambda: Session.objects.get(pk=child.pk).status) == "deleted"
+
+
+async def test_what_is_sent_meanwhile_is_queued(node: TestNode, ana: User) -> None:
+    """RUN-06, RUN-18: as while tools run; it does not end the wait."""
+    gate = Gate()
+    play(node, chief=[[ask()], ["And now this."]], helper=[[gate, "Found"]])
+    session = await begun(node, ana)
+    await gate.reached()
+    await waits(node, session)
+    sent = await node.send(session, ana, "One more thing")
+    assert sent.queued
+    await waits(node, session)
+    gate.open()
+    await node.idle(session)
+    [call] = await calls(node, session)
+    assert (call.status, call.result) == ("complete", "Found")
+    texts = [text for kind, _, text in await node.shown(session) if kind == "text"]
+    assert texts == ["Go", "One more thing", "And now this."]
+
+
+async def test_depth_and_number_are_bounded(node: TestNode, ana: User) -> None:
+    """RUN-18: an agent at the lowest level has no such tools; too many tasks of one turn are refused."""
+    many = [ask(str(number), number) for number in range(MOST_TASKS + 1)]
+    play(
+        node,
+        chief=[many, ["Done"]],
+        helper=[[ask(agent="expert")], *(["Fine"] for _ in range(MOST_TASKS))],
+        expert=[["Deep"]],
+    )
+    session = await begun(node, ana)
+    await node.idle(session)
+    results = [call.result for call in await calls(node, session)]
+    assert sum(result == "Fine" for result in results) == MOST_TASKS
+    assert sum("up to 10 tasks" in result for result in results) == 1
+    requests: Mapping[str, Request] = {each.system: each for each in node.provider.requests}
+    assert [tool.name for tool in requests["Expert"].tools] == []
+    assert [tool.name for tool in requests["Helper"].tools] == ["agent__agent", "agent__expert"]
+
+
+async def test_text_from_elsewhere_stays_marked(node: TestNode, ana: User) -> None:
+    """UI-15: what the other agent has read is foreign in the caller's session, too, and the other way round."""
+    play(node, chief=[[ask()], ["Read"], [ask("More", 2)], ["Done"]], helper=[["Read"], ["Read more"]])
+    session = await begun(node, ana)
+    await node.idle(session)
+    child = await child_of(node, session)
+    assert "imported" not in child.config
+    fetched = {"type": "tool_group", "status": "complete", "tool_name": "web_fetch", "origin": "example.com"}
+    await node.do(add, child, fetched)
+    rows = await node.rows(child)
+    assert (await node.do(answer_of, rows)).origin == "example.com"
+    await node.do(add, session, fetched)
+    await node.send(session, ana, "More")
+    await node.idle(session)
+    second = await node.do(Session.objects.filter(caller_session=session).exclude(pk=child.pk).get)
+    assert second.config["imported"] is True
+
+
+def add_file(session: Session, name: str) -> None:
+    """Add a file to the last message that a user sent."""
+    row = ChatMessage.objects.filter(session=session, role="user").latest("sequence")
+    file = {"name": name, "kind": "text", "media_type": "text/plain", "size": 9, "file": "attachments/x"}
+    Attachment.objects.create(session=session, message=row, text="A letter.", **file)
+
+
+async def test_files_stay_marked(node: TestNode, ana: User) -> None:
+    """UI-15, RUN-18: a file that either side has read is text from elsewhere for the other one."""
+    gate = Gate()
+    play(node, chief=[[ask()], ["Read"], [ask("More", 2)], ["Done"]], helper=[[gate, "It says"], ["Read more"]])
+    session = await begun(node, ana)
+    await gate.reached()
+    child = await child_of(node, session)
+    assert "imported" not in child.config
+    await node.do(add_file, child, "letter.txt")
+    gate.open()
+    await node.idle(session)
+    [call] = await calls(node, session)
+    assert (call.result, call.origin) == ("It says", "letter.txt")
+    await node.do(ChatMessage.objects.filter(pk=call.pk).update, origin="")
+    await node.do(add_file, session, "letter.txt")
+    await node.send(session, ana, "More")
+    await node.idle(session)
+    second = await node.do(Session.objects.filter(caller_session=session).exclude(pk=child.pk).get)
+    assert second.config["imported"] is True
+
+
+async def test_what_a_stopped_agent_has_read_stays_marked(node: TestNode, ana: User) -> None:
+    """UI-15, RUN-18: its unfinished text is in a failed result, which is data for the model all the same."""
+    gate = Gate()
+    play(
+        node,
+        chief=[[ask()], ["I see."], [ask("More", 2)], ["Done"]],
+        helper=[[ToolCall("d1", "dig", {})], ["The letter says", gate], ["Read more"]],
+    )
+    node.registry.tools = (dig,)
+    session = await begun(node, ana)
+    await gate.reached()
+    child = await child_of(node, session)
+    await waits(node, session)
+    await node.until(ChatMessage.objects.filter(session=child, status="streaming").exists)
+    await node.cancel(child, ana)
+    await node.idle(session)
+    [call] = await calls(node, session)
+    assert (call.status, call.origin, "The letter says" in call.result) == ("failed", "dig", True)
+    [result] = node.provider.requests[-1].messages[-1].tool_results
+    assert result.content.startswith('<untrusted-data origin="dig">')
+    await node.send(session, ana, "More")
+    await node.idle(session)
+    second = await node.do(Session.objects.filter(caller_session=session).exclude(pk=child.pk).get)
+    assert second.config["imported"] is True
+
+
+async def test_people_of_the_caller_are_those_of_the_other_session(node: TestNode, ana: User) -> None:
+    """RUN-18, LIVE-06: at its beginning and whenever they change; it is not shared by itself."""
+    gate = Gate()
+    play(node, chief=[[ask()], ["Done"]], helper=[[gate, "Found"]])
+    workspace = await node.do(lambda: ana.memberships.get().workspace)
+    bo, cleo = await node.do(person, "Bo", workspace), await node.do(person, "Cleo", workspace)
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "viewer")
+    await node.send(session, ana, "Go")
+    await gate.reached()
+    child = await child_of(node, session)
+
+    def roles() -> dict[str, str]:
+        found = {user.display_name: role_in(user, child) for user in (ana, bo, cleo)}
+        return {name: role.value for name, role in found.items() if role}
+
+    assert await node.do(roles) == {"Ana": "owner", "Bo": "viewer"}
+    await node.do(sharing.share, session=session, author=ana, user=cleo, role="editor")
+    await node.do(sharing.unshare, session=session, author=ana, user=bo)
+    assert await node.do(roles) == {"Ana": "owner", "Cleo": "editor"}
+    with pytest.raises(ServiceError, match="Share that session"):
+        await node.do(sharing.share, session=child, author=ana, user=bo, role="viewer")
+    await node.do(actions.leave, cleo, session.pk)
+    assert await node.do(roles) == {"Ana": "owner"}
+    gate.open()
+    await node.idle(session)
+
+
+async def test_people_answer_in_the_other_session(node: TestNode, ana: User) -> None:
+    """RUN-18, UI-12: a question of the other agent waits in its own session, which is listed then."""
+    question = ToolCall("q", "confirmation", {"question": "Go on?"})
+    config = {**TEAM, "agents": {**TEAM["agents"], "helper": {**TEAM["agents"]["helper"], "tools": ["confirmation"]}}}
+    play(node, config, chief=[[ask()], ["Done"]], helper=[[question], ["Found"]])
+    session = await begun(node, ana)
+    child = await child_of(node, session)
+    await node.until(SessionRun.objects.filter(pk=child.pk, state=RunState.WAITING, delegating=False).exists)
+    await waits(node, session)
+    rows = await node.do(lambda: {row.id: row for group in listing(ana, UTC).groups for row in group.rows})
+    assert (rows[child.pk].waiting, rows[session.pk].waiting, rows[session.pk].working) == (True, False, True)
+    [asked] = await calls(node, child)
+    await node.do(answering.answer, session=child, author=ana, message_id=asked.pk, value={"confirmed": True})
+    await node.idle(session)
+    [call] = await calls(node, session)
+    assert call.result == "Found"
+    assert [row.id for group in (await node.do(listing, ana, UTC)).groups for row in group.rows] == [session.pk]
+
+
+async def test_a_message_instead_of_an_answer_waits_for_other_agents_alone(node: TestNode, ana: User) -> None:
+    """RUN-06, RUN-18, UI-12: it ends the question that was asked beside them, when they have ended."""
+    gate = Gate()
+    question = ToolCall("q", "confirmation", {"question": "Go on?"})
+    chief = {**TEAM["agents"]["agent"], "tools": ["confirmation", "agent__helper"]}
+    config = {**TEAM, "agents": {**TEAM["agents"], "agent": chief}}
+    play(node, config, chief=[[question, ask()], ["Forgotten."]], helper=[[gate, "Found"]])
+    session = await begun(node, ana)
+    await gate.reached()
+    paused = SessionRun.objects.filter(pk=session.pk, state=RunState.WAITING, owner=None)
+    await node.until(paused.exists)
+    assert (await node.send(session, ana, "Forget it")).queued
+    await node.until(paused.exists)
+    gate.open()
+    await node.idle(session)
+    results = {call.tool_name: (call.status, call.result) for call in await calls(node, session)}
+    assert results == {
+        "agent__helper": ("complete", "Found"),
+        "confirmation": ("interrupted", NOT_ANSWERED),
+    }
+    texts = [text for kind, _, text in await node.shown(session) if kind == "text"]
+    assert texts == ["Go", "Forget it", "Forgotten."]
+
+
+async def test_a_task_can_need_an_approval(node: TestNode, ana: User) -> None:
+    """RUN-18, UI-12: people approve the call, once; then the other agent works."""
+    gate = Gate()
+    chief = {**TEAM["agents"]["agent"], "approval": {"ask": ["agent__*"]}}
+    config = {**TEAM, "agents": {**TEAM["agents"], "agent": chief}}
+    play(node, config, chief=[[ask()], ["Done"]], helper=[[gate, "Found"]])
+    session = await begun(node, ana)
+    await node.until(SessionRun.objects.filter(pk=session.pk, state=RunState.WAITING, delegating=False).exists)
+    [call] = await calls(node, session)
+    decision = {"approved": True, "scope": "once", "comment": ""}
+    await node.do(answering.answer, session=session, author=ana, message_id=call.pk, value=decision)
+    await gate.reached()
+    await waits(node, session)
+    with pytest.raises(ServiceError, match="has already answered"):
+        await node.do(answering.answer, session=session, author=ana, message_id=call.pk, value=decision)
+    gate.open()
+    await node.idle(session)
+    [call] = await calls(node, session)
+    assert (call.status, call.result) == ("complete", "Found")

@@ -1,0 +1,55 @@
+"""Rows that go back: a failover to a replica that lacks the last commits."""
+
+from __future__ import annotations
+
+import pytest
+from django.db.models import F
+
+from chat.live import hub as hubs
+from chat.live.subscriber import TRY_LATER
+from chat.models import ChatMessage, Session, User
+from tests.live.states import assert_shows, is_at
+from tests.support.client import EventsClient
+from tests.support.page_client import PageClient
+from tests.support.testing_node import TestNode
+from tests.support.viewer import SocketViewer
+
+
+@pytest.fixture
+def _quick_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.05)
+
+
+@pytest.mark.usefixtures("_quick_beacon")
+async def test_viewers_who_have_more_than_the_rows_start_again(node: TestNode, ana: User) -> None:
+    """LIVE-02: they connect again, and forget what is not there."""
+    node.script([["Kept"], ["Lost"], ["New"]])
+    session = await node.session(ana)
+    await node.send(session, ana, "One")
+    await node.idle(session)
+    kept = await node.do(Session.objects.get, pk=session.pk)
+    viewer = await SocketViewer(EventsClient(), session, ana).open()
+    page = await SocketViewer(PageClient(), session, ana).open()
+    await node.send(session, ana, "Two")
+    await node.idle(session)
+    for each in (viewer, page):
+        await each.until(lambda: "Lost" in str(each.frames))  # noqa: B023  # waits within the round
+    await node.do(go_back, kept)
+    for each in (viewer, page):
+        assert await each.socket.closed() == TRY_LATER
+        await each.cut()
+    rest = await node.snapshot(session)
+    await viewer.until(lambda: is_at(viewer.client, rest))
+    await page.until(lambda: page.client.reload)
+    await node.send(session, ana, "Three")
+    await node.idle(session)
+    truth = await node.snapshot(session)
+    await viewer.until(lambda: is_at(viewer.client, truth))
+    assert_shows(viewer.client, truth)
+    for each in (viewer, page):
+        await each.leave()
+
+
+def go_back(kept: Session) -> None:
+    ChatMessage.objects.filter(session=kept, revision__gt=kept.revision).delete()
+    Session.objects.filter(pk=kept.pk).update(revision=kept.revision, updated_at=F("updated_at"))

@@ -1,0 +1,66 @@
+"""What MCP servers ask people in a call, as a card, and what became of it (UI-18)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.elicitation import form_of, link_of
+from agents.messages import Json
+from chat.rendering.messages import frames
+from tests.rendering.test_frames import message, text_of
+
+FORM = form_of("inn", "<b>When?</b>", {"properties": {"n": {"type": "integer", "title": "How many"}}})
+LINK = link_of("inn", "Pay", "https://pay.example.com/?a=1&b=2")
+
+
+def record(question: Any = FORM, **values: Any) -> Json:
+    return {"question": question.model_dump(exclude_defaults=True), **values}
+
+
+def shown(*asked: Any, status: str = "complete", **columns: Any) -> str:
+    values = {"type": "tool_group", "tool_name": "inn__book", "arguments": {}, "asked": list(asked), **columns}
+    return frames.message_html(message(status=status, **values))
+
+
+def test_open_question_is_a_form_marked_as_the_servers() -> None:
+    html = shown(
+        record(answer={"action": "decline"}, answered_by="Bo"), record(), status="waiting", question="approval"
+    )
+    assert 'data-question="elicitation"' in html
+    assert 'name="number" value="2"' in html
+    assert "<b>When?" not in html
+    assert "The MCP server inn asks, to go on with inn__book" in text_of(html)
+    assert "Don’t enter passwords." in text_of(html)
+
+
+def test_page_to_open_is_a_link_without_access_to_this_one() -> None:
+    html = shown(record(LINK), status="waiting")
+    assert 'href="https://pay.example.com/?a=1&amp;b=2"' in html
+    assert 'rel="noopener noreferrer"' in html
+    assert "pay.example.com" in text_of(html)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (record(answer={"action": "accept", "content": {"n": 4}}, answered_by="Bo"), "Bo answered a question from inn"),
+        (record(answer={"action": "accept"}), "Someone answered a question from inn"),
+        (record(answer={"action": "decline"}, answered_by="Bo"), "Bo declined a question from inn"),
+        (record(answer={"action": "cancel"}, answered_by="Bo"), "Bo dismissed a question from inn"),
+        (record(LINK, answer={"action": "accept"}, answered_by="Bo"), "Bo opened pay.example.com for inn"),
+        (record(withdrawn="expired"), "No one answered a question from inn in time"),
+        (record(withdrawn="skipped"), "A question from inn was not answered"),
+        (record(), "A question from inn was not answered"),
+    ],
+)
+def test_what_became_of_a_question_is_a_line_of_the_call(asked: Json, words: str) -> None:
+    assert words in text_of(shown(asked))
+
+
+@pytest.mark.parametrize("asked", [None, 1, {}, {"question": 1}, record(answer="yes"), record(answer={"action": 1})])
+@pytest.mark.parametrize("status", ["waiting", "complete"])
+def test_what_was_set_by_hand_breaks_nothing(asked: Any, status: str) -> None:
+    """MSG-10: the call is shown without it."""
+    assert "inn__book" in text_of(shown(asked, status=status))

@@ -1,0 +1,314 @@
+"""Push messages about sessions: to whom, with what, and what a failing push service costs (UI-22)."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from aiohttp.abc import ResolveResult
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django.fixtures import Settings
+
+from agents.errors import AgentError
+from agents.messages import ToolCall
+from agents.toolbox.public_addresses import Address
+from agents.toolbox.web_client import Policy
+from chat.models import PushSubscription, RunState, Session, SessionRun, User
+from chat.runner import push_delivery, push_notices, push_notifier
+from chat.runner.push_delivery import Result, deliver
+from chat.runner.push_notices import EndedRun, Mentioned, example, pushes_about
+from chat.services.people import members
+from chat.services.sessions import lifecycle, user_state
+from tests.running.test_waiting import ASK, CONFIG, answer, deploy_call, deploying, waiting
+from tests.support.push_service import HOST, Browser, PushService, Resolver, browsers_of, subscribed
+from tests.support.testing_node import TestNode, let_in
+
+YES = {"approved": True, "scope": "once"}
+
+
+def anywhere(_address: Address) -> bool:
+    return True
+
+
+@pytest_asyncio.fixture
+async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PushService]:
+    """A push service that is asked at once, without the pauses of a real one."""
+    async with PushService() as service:
+        monkeypatch.setattr(push_delivery, "POLICY", Policy(allows=anywhere, resolver=Resolver(service.port)))
+        monkeypatch.setattr(push_delivery, "TLS", service.trusted)
+        monkeypatch.setattr(push_delivery, "PAUSES", (0.0, 0.0))
+        monkeypatch.setattr(push_notifier, "DELAY", 0.0)
+        monkeypatch.setattr(push_notifier, "TOGETHER", 0.0)
+        monkeypatch.setattr(push_notices, "LONG_TURN_SECONDS", 0.0)
+        yield service
+
+
+async def ended(node: TestNode, session: Session) -> EndedRun:
+    """Return the last run of a session at rest."""
+    run = await node.do(SessionRun.objects.get, pk=session.pk)
+    rows = await node.rows(session)
+    return EndedRun(session.pk, run.epoch, run.turn_id or rows[-1].turn_id)
+
+
+async def told(node: TestNode, *sessions: Session) -> list[str]:
+    """Return to which browsers something about these sessions would be sent now."""
+    pushes = await node.do(pushes_about, [await ended(node, session) for session in sessions])
+    return sorted(each.request.url.rsplit("/", 1)[1] for each in pushes)
+
+
+async def test_approval_that_waits_reaches_who_may_give_it(
+    node: TestNode, ana: User, bo: User, service: PushService
+) -> None:
+    """UI-22: encrypted for their browsers and signed, with title and who asks what, and nothing of the arguments."""
+    node.script([[deploy_call("the secret server")], ["Done."]], CONFIG, [deploying([])])
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "viewer")
+    phone, desk = await node.do(subscribed, ana, "phone"), await node.do(subscribed, ana, "desk", language="zh-hans")
+    await node.do(subscribed, bo, "viewer's")
+    await node.send(session, ana, "Deploy")
+    first, second = sorted(await service.takes(2), key=lambda taken: taken.path)
+    assert (first.path, second.path) == ("desk", "phone")
+    shown = {
+        "title": "Talk",
+        "body": "one wants to run deploy",
+        "url": f"/sessions/{session.pk}/#waiting",
+        "tag": session.pk,
+    }
+    assert second.read_by(phone) == shown
+    assert "deploy" in first.read_by(desk)["body"]
+    assert first.read_by(desk)["body"] != shown["body"]
+    assert second.claims()["aud"] == f"https://{HOST}"
+    assert (second.headers["TTL"], second.headers["Urgency"]) == ("86400", "high")
+    assert first.headers["Topic"] == second.headers["Topic"]
+    await node.until(lambda: not PushSubscription.objects.filter(user=ana, last_success_at=None).exists())
+    assert await node.do(browsers_of, bo) == ["viewer's"]
+
+
+async def test_questions_say_what_is_asked(node: TestNode, ana: User, service: PushService) -> None:
+    """UI-22: as the page's own notifications."""
+    node.script([[ASK]], CONFIG)
+    session = await node.session(ana)
+    phone = await node.do(subscribed, ana, "phone")
+    await node.send(session, ana, "Clean up")
+    (taken,) = await service.takes(1)
+    assert taken.read_by(phone)["body"] == "one asks: Delete the table?"
+
+
+async def test_long_answers_reach_who_has_not_seen_them(
+    node: TestNode, ana: User, bo: User, service: PushService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UI-22: the owner, and who has asked; not other editors, not after a look, and not for short turns."""
+    node.script([["Fine."], ["Fine."]], CONFIG)
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
+    phone = await node.do(subscribed, ana, "ana's")
+    await node.do(subscribed, bo, "bo's")
+    await node.send(session, ana, "Think")
+    (taken,) = await service.takes(1)
+    shown = taken.read_by(phone)
+    assert (shown["body"], shown["url"]) == ("The agent has finished.", f"/sessions/{session.pk}/")
+    assert (taken.headers["TTL"], taken.headers["Urgency"]) == ("14400", "normal")
+    await node.idle(session)
+    await node.send(session, bo, "Think again")
+    await service.takes(3)
+    await node.idle(session)
+    assert await told(node, session) == ["ana's", "bo's"]
+    now = await node.do(Session.objects.get, pk=session.pk)
+    await node.do(user_state.mark_read, session=now, user=ana, revision=now.revision)
+    assert await told(node, session) == ["bo's"]
+    monkeypatch.setattr(push_notices, "LONG_TURN_SECONDS", 20.0)
+    assert await told(node, session) == []
+
+
+async def test_stopped_turns_are_not_told_and_failed_ones_say_so(
+    node: TestNode, ana: User, service: PushService
+) -> None:
+    """UI-22: who stops an agent knows it."""
+    node.script([[AgentError("It broke.")]], CONFIG)
+    session = await node.session(ana)
+    phone = await node.do(subscribed, ana, "phone")
+    await node.send(session, ana, "Try")
+    (taken,) = await service.takes(1)
+    assert taken.read_by(phone)["body"] == "The agent couldn’t finish its answer."
+    await node.idle(session)
+    node.script([[deploy_call()]], CONFIG, [deploying([])])
+    other = await node.session(ana)
+    await node.send(other, ana, "Deploy")
+    await waiting(node, other)
+    await service.takes(2)
+    await node.cancel(other, ana)
+    await node.idle(other)
+    assert await told(node, other) == []
+
+
+async def test_mentions_reach_who_has_not_read_them(node: TestNode, ana: User, bo: User, service: PushService) -> None:
+    """LIVE-07, UI-22: viewers, too; with the message's address, and nothing of its text."""
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "viewer")
+    await node.do(lifecycle.configure, session=session, author=ana, replies="mentions")
+    phone = await node.do(subscribed, bo, "bo's")
+    await node.do(subscribed, ana, "ana's")
+    sent = await node.send(session, ana, "@Bo, the secret is out")
+    (taken,) = await service.takes(1)
+    assert taken.read_by(phone) == {
+        "title": "Talk",
+        "body": "Ana mentioned you.",
+        "url": f"/sessions/{session.pk}/#{sent.id}",
+        "tag": session.pk,
+    }
+    assert taken.headers["Urgency"] == "high"
+    mention = Mentioned(session.pk, sent.id)
+    assert len(await node.do(pushes_about, [mention])) == 1
+    now = await node.do(Session.objects.get, pk=session.pk)
+    await node.do(user_state.mark_read, session=now, user=bo, revision=now.revision)
+    assert await node.do(pushes_about, [mention]) == []
+
+
+async def test_mention_of_who_has_left_is_not_told(node: TestNode, ana: User, bo: User, service: PushService) -> None:
+    """LIVE-07, LIVE-06: access counts when the push message is sent."""
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
+    sent = await node.send(session, ana, "@Bo, look")
+    await node.idle(session)
+    await node.do(subscribed, bo, "bo's")
+    mention = Mentioned(session.pk, sent.id)
+    assert len(await node.do(pushes_about, [mention])) == 1
+    await node.do(members.remove, author=bo, workspace_id=session.workspace_id, user_id=bo.pk)
+    assert await node.do(pushes_about, [mention]) == []
+
+
+async def test_mentions_of_one_moment_reach_each_of_their_people(
+    node: TestNode, ana: User, bo: User, service: PushService
+) -> None:
+    """LIVE-07: messages of a session name two people, and one of them twice, who is notified once."""
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
+    await node.do(lifecycle.configure, session=session, author=ana, replies="mentions")
+    sent = [await node.send(session, ana, "@Bo, look"), await node.send(session, bo, "@Ana, where?")]
+    sent.append(await node.send(session, ana, "@Bo, there"))
+    await node.do(subscribed, ana, "ana's")
+    await node.do(subscribed, bo, "bo's")
+    pushes = await node.do(pushes_about, [Mentioned(session.pk, each.id) for each in sent])
+    assert sorted(each.request.url.rsplit("/", 1)[1] for each in pushes) == ["ana's", "bo's"]
+
+
+async def test_what_has_gone_on_is_not_told(node: TestNode, ana: User, service: PushService) -> None:
+    """UI-22: a question that was answered in the meantime, a session that is deleted or no longer shared."""
+    node.script([[ASK], [ASK], ["Done."]], CONFIG)
+    session = await node.session(ana)
+    await node.send(session, ana, "Clean up")
+    (row,) = await waiting(node, session)
+    await node.do(subscribed, ana, "phone")
+    first = await ended(node, session)
+    assert len(await node.do(pushes_about, [first])) == 1
+    await answer(node, session, ana, row, {"confirmed": True})
+    again = SessionRun.objects.filter(pk=session.pk, epoch__gt=first.epoch, state=RunState.WAITING)
+    await node.until(again.exists)
+    assert await node.do(pushes_about, [first]) == []
+    assert await told(node, session) == ["phone"]
+    await node.do(Session.objects.filter(pk=session.pk).update, status=Session.Status.DELETED)
+    assert await told(node, session) == []
+
+
+async def test_members_who_have_left_are_not_told(node: TestNode, ana: User, bo: User, service: PushService) -> None:
+    """UI-22, LIVE-06: access counts when the message is sent."""
+    node.script([[ASK]], CONFIG)
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
+    await node.send(session, ana, "Clean up")
+    await waiting(node, session)
+    await node.do(subscribed, bo, "bo's")
+    assert await told(node, session) == ["bo's"]
+    await node.do(members.remove, author=bo, workspace_id=session.workspace_id, user_id=bo.pk)
+    assert await told(node, session) == []
+
+
+async def test_sessions_are_looked_at_together(node: TestNode, ana: User, service: PushService) -> None:
+    """UI-22: the queries do not grow with the number of sessions."""
+    node.script(lambda _request: ["Fine."], CONFIG)
+    await node.do(subscribed, ana, "phone")
+    sessions = [await node.session(ana) for _ in range(6)]
+    for session in sessions:
+        await node.send(session, ana, "Think")
+        await node.idle(session)
+    runs = [await ended(node, session) for session in sessions]
+
+    def counted(some: list[EndedRun]) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            assert len(pushes_about(some)) == len(some)
+        return len(queries)
+
+    assert await node.do(counted, runs[:1]) == await node.do(counted, runs)
+
+
+async def test_expired_subscriptions_are_removed(node: TestNode, ana: User, service: PushService) -> None:
+    """UI-22: the service answers 410 or 404 for a browser that has unsubscribed."""
+    node.script([[ASK]], CONFIG)
+    for path, status in (("gone", 410), ("lost", 404), ("busy", 503), ("refused", 403)):
+        await node.do(subscribed, ana, path)
+        service.answers[path] = [status]
+    service.answers["busy"] = [503, 429, 201]
+    session = await node.session(ana)
+    await node.send(session, ana, "Clean up")
+    await node.until(lambda: browsers_of(ana) == ["busy", "refused"])
+    rows = {row.endpoint.rsplit("/", 1)[1]: row for row in await node.do(lambda: list(PushSubscription.objects.all()))}
+    assert (rows["busy"].failures, rows["refused"].failures) == (0, 1)
+    assert sorted(taken.path for taken in service.taken) == ["busy", "busy", "busy", "gone", "lost", "refused"]
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "127.0.0.1", "169.254.169.254"])
+async def test_addresses_inside_are_not_connected_to(
+    node: TestNode, ana: User, service: PushService, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    """UI-22: a name that leads inside when the message is sent, whatever it was when the browser was registered."""
+
+    class Inside(Resolver):
+        async def resolve(
+            self, name: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        ) -> list[ResolveResult]:
+            (found,) = await super().resolve(name, port)
+            return [{**found, "host": host}]
+
+    monkeypatch.setattr(push_delivery, "POLICY", Policy(resolver=Inside(service.port)))
+    await node.do(subscribed, ana, "phone")
+    pushes = [await node.do(lambda: example(PushSubscription.objects.select_related("user").get()))]
+    assert await deliver(pushes) == [Result.FAILED]
+    assert service.taken == []
+
+
+async def test_redirects_are_not_followed(node: TestNode, ana: User, service: PushService) -> None:
+    """UI-22: they would lead to an address that no one has checked."""
+    await node.do(subscribed, ana, "phone")
+    service.answers["phone"] = [307]
+    pushes = [await node.do(lambda: example(PushSubscription.objects.select_related("user").get()))]
+    assert await deliver(pushes) == [Result.FAILED]
+    assert len(service.taken) == 1
+
+
+async def test_without_a_key_nothing_is_sent(
+    node: TestNode, ana: User, service: PushService, settings: Settings
+) -> None:
+    """UI-22: an installation of several processes without VAPID_PRIVATE_KEY works without notifications."""
+    settings.VAPID_PRIVATE_KEY = ""
+    node.script([[ASK]], CONFIG)
+    session = await node.session(ana)
+    await node.do(subscribed, ana, "phone")
+    await node.send(session, ana, "Clean up")
+    await waiting(node, session)
+    assert service.taken == []
+
+
+async def test_long_titles_fit(node: TestNode, ana: User, service: PushService) -> None:
+    """UI-22: whatever characters they have."""
+    ask = ToolCall("c1", "confirmation", {"question": "\x01😀" * 400})
+    node.script([[ask]], CONFIG)
+    session = await node.session(ana)
+    await node.do(Session.objects.filter(pk=session.pk).update, title="\x01😀" * 60)
+    phone: Browser = await node.do(subscribed, ana, "phone")
+    await node.send(session, ana, "Clean up")
+    (taken,) = await service.takes(1)
+    assert re.fullmatch("(\x01😀)+.?…?", taken.read_by(phone)["title"])

@@ -1,0 +1,55 @@
+"""Copies of files in a workspace: commands can read them, and cannot change, remove or replace them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agents.sandbox.command import Sandbox
+from agents.sandbox.copies import Copy, update_copies
+from tests.support.sandboxes import bash
+
+PLACE = "attachments"
+
+
+def copy(name: str, data: bytes | None, changed: int = 1_000) -> Copy:
+    return Copy(name, len(data or b""), changed, lambda: data)
+
+
+async def test_commands_read_copies_and_cannot_change_them(sandbox: Sandbox) -> None:
+    assert update_copies(sandbox.workspace, PLACE, [copy("a b.txt", b"first\n")])
+    protected = replace(sandbox, copies=PLACE)
+    said = await bash(
+        protected,
+        "cat 'attachments/a b.txt'; cd attachments; echo x > new; echo x > 'a b.txt'; rm -f 'a b.txt'; "
+        "chmod 777 'a b.txt'; cd ..; mv attachments other; rm -rf attachments; ln -sfn /etc attachments; echo ok > own",
+    )
+    assert said.output.startswith("first\n")
+    assert said.output.count("Read-only file system") >= 4
+    assert {path.name for path in (sandbox.workspace / PLACE).iterdir()} == {"a b.txt"}
+    assert (sandbox.workspace / PLACE / "a b.txt").read_bytes() == b"first\n"
+    assert (sandbox.workspace / "own").read_text() == "ok\n"
+
+
+async def test_a_link_in_place_of_the_folder_shows_nothing_of_the_machine(sandbox: Sandbox) -> None:
+    (sandbox.workspace / PLACE).symlink_to(sandbox.workspace.parent)
+    assert not update_copies(sandbox.workspace, PLACE, [copy("a", b"a")])
+    said = await bash(replace(sandbox, copies=PLACE), "ls attachments/; echo done")
+    assert "s_1" not in said.output
+    assert said.output.endswith("done\n")
+    assert not (sandbox.workspace.parent / "a").exists()
+
+
+def test_copies_follow_their_files_and_leave_others_alone(sandbox: Sandbox) -> None:
+    folder = sandbox.workspace / PLACE
+    update_copies(sandbox.workspace, PLACE, [copy("a", b"one"), copy("b", b"b"), copy("lost", None)])
+    (folder / "own").write_text("made by a command")
+    kept = (folder / "a").stat().st_ino
+    update_copies(sandbox.workspace, PLACE, [copy("a", b"one"), copy("own", b"theirs"), copy("b", b"2", changed=2_000)])
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "a": b"one",
+        "b": b"2",
+        "own": b"made by a command",
+    }
+    assert (folder / "a").stat().st_ino == kept
+    update_copies(sandbox.workspace, PLACE, [])
+    assert {path.name for path in folder.iterdir()} == {"own"}

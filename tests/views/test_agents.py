@@ -1,0 +1,91 @@
+"""The form of an agent that members of a workspace make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from agents.added_tools import load_added_tools
+from agents.config import Config
+from agents.registry import Registry
+from chat import agents_setup
+from chat.models import AgentPreset, User, Workspace
+from chat.services.people import members_agents
+from chat.services.people.members_agents import AgentSettings
+
+pytestmark = pytest.mark.django_db
+TOOL = '''
+from agents.tools import tool
+
+@tool()
+def look_up(number: str) -> str:
+    """Look an invoice up.
+
+    For the model alone.
+    """
+    return number
+'''
+
+
+@pytest.fixture(autouse=True)
+def _configured(tmp_path: Path) -> Iterator[None]:
+    """An operator whose own tool an agent that staff offer has."""
+    (tmp_path / "look_up.py").write_text(TOOL)
+    config = {
+        "providers": {"house": {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": {"one": {}}}},
+        "agents": {"assistant": {"model": "house/one", "tools": ["calculator", "look_up"]}},
+    }
+    agents_setup.install(Registry(Config.model_validate(config), {}, added=load_added_tools(tmp_path)))
+    yield
+    agents_setup.reset()
+
+
+@pytest.fixture
+def browser(ana: User) -> Client:
+    client = Client()
+    client.force_login(ana)
+    return client
+
+
+def test_tools_of_the_operator_are_described(browser: Client, workspace: Workspace) -> None:
+    """UI-21: as those that come with Parley are, in words for people."""
+    html = browser.get(reverse("new-agent", args=[workspace.pk])).content.decode()
+    assert "Look an invoice up." in html
+    assert "For the model alone" not in html
+
+
+def test_a_conflict_is_shown_until_the_user_decides(browser: Client, ana: User, workspace: Workspace) -> None:
+    """UI-21: a second click does not write over what someone else has changed in the meantime."""
+    row = members_agents.make(author=ana, workspace_id=workspace.pk, given=AgentSettings("Mine"))
+    key: dict[str, Any] = {"author": ana, "workspace_id": workspace.pk, "name": row.name}
+    page = reverse("workspace-agent", args=[workspace.pk, row.name])
+
+    def revision(html: str) -> str:
+        [found] = re.findall(r'name="revision" value="(\d+)"', html)
+        return str(found)
+
+    def title() -> str:
+        return AgentPreset.objects.get().title
+
+    opened = revision(browser.get(page).content.decode())
+    members_agents.change(given=AgentSettings("Theirs"), **key)
+    form = {"title": "Ours", "icon": "sparkles", "revision": opened}
+    for _click in range(2):
+        refused = browser.post(page, form)
+        html = refused.content.decode()
+        assert (refused.status_code, title()) == (422, "Theirs")
+        assert revision(html) == opened
+        assert 'value="Ours"' in html
+        assert "Replace their changes with mine" in html
+    [newer] = re.findall(r'name="replace" value="(\d+)"', html)
+    members_agents.change(given=AgentSettings("Theirs again"), **key)
+    assert browser.post(page, {**form, "replace": newer}).status_code == 422
+    assert title() == "Theirs again"
+    assert browser.post(page, {**form, "replace": str(int(newer) + 1)}).status_code == 302
+    assert title() == "Ours"

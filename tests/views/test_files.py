@@ -1,0 +1,158 @@
+"""The files of a session's workspace: as a tab of the panel, as downloads, and by the API."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django.fixtures import Settings
+
+from chat.agents_setup import sandbox
+from chat.models import ChatMessage, Session, User
+
+pytestmark = pytest.mark.django_db
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+
+
+@pytest.fixture
+def folder(settings: Settings, tmp_path: Path, session: Session) -> Path:
+    settings.WORKSPACES = str(tmp_path / "workspaces")
+    made = sandbox(session.pk).workspace
+    (made / "src").mkdir(parents=True)
+    (made / "src" / "main.py").write_text("def f():\n    return '<b>'\n")
+    (made / "数据 1.csv").write_text('name,"a,b"\nx,<i>\n')
+    (made / "picture").write_bytes(PNG)
+    (made / "page.html").write_text("<script>alert(1)</script>")
+    (made / "blob").write_bytes(b"a\0b")
+    return made
+
+
+@pytest.fixture
+def ana_s(client: Client, ana: User) -> Client:
+    client.force_login(ana)
+    return client
+
+
+def get(client: Client, session: Session, name: str = "session-files", **query: str) -> Any:
+    return client.get(reverse(name, args=[session.pk]), query)
+
+
+def text(response: Any) -> str:
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def body(response: Any) -> bytes:
+    return b"".join(response)
+
+
+def test_a_folder_shows_what_is_in_it(ana_s: Client, session: Session, folder: Path) -> None:
+    """UI-10: folders lead on, files have their size, and all can be downloaded."""
+    page = text(get(ana_s, session))
+    assert 'data-path="src"' in page
+    assert "数据 1.csv" in page
+    assert 'files/content?path=%E6%95%B0%E6%8D%AE%201.csv"' in page
+    assert "files/archive" in page
+    assert 'data-path="src/main.py"' in text(get(ana_s, session, path="src"))
+
+
+def test_an_unused_workspace_is_empty(ana_s: Client, session: Session, settings: Settings, tmp_path: Path) -> None:
+    settings.WORKSPACES = str(tmp_path / "none")
+    assert "No files yet" in text(get(ana_s, session))
+    assert not (tmp_path / "none").exists()
+    assert zipfile.ZipFile(io.BytesIO(body(get(ana_s, session, "session-files-archive")))).namelist() == []
+
+
+def test_text_is_highlighted_and_escaped(ana_s: Client, session: Session, folder: Path) -> None:
+    page = text(get(ana_s, session, path="src/main.py"))
+    assert "<span" in page.split("data-copy>")[1]
+    assert "&lt;b&gt;" in page
+    assert "<script>alert" not in text(get(ana_s, session, path="page.html"))
+
+
+def test_tables_and_images_are_shown_as_such(ana_s: Client, session: Session, folder: Path) -> None:
+    page = text(get(ana_s, session, path="数据 1.csv"))
+    assert '<th scope="col" dir="auto">a,b</th>' in page
+    assert '<td dir="auto">&lt;i&gt;</td>' in page
+    assert "<img" in text(get(ana_s, session, path="picture"))
+    assert "be previewed" in text(get(ana_s, session, path="blob"))
+
+
+def test_a_huge_file_is_shown_in_part(ana_s: Client, session: Session, folder: Path) -> None:
+    with (folder / "huge").open("wb") as file:
+        file.write(b"line\n" * 100_000)
+        file.truncate(400_000_000)
+    page = text(get(ana_s, session, path="huge"))
+    assert "only the beginning" in page
+    assert len(page) < 1_000_000
+
+
+def test_only_images_and_pdf_open_in_the_browser(ana_s: Client, session: Session, folder: Path) -> None:
+    """LIVE-06: nothing that a command has written runs in Parley's origin."""
+    shown = get(ana_s, session, "session-file", path="picture", show="1")
+    assert (shown["Content-Type"], shown["Content-Disposition"].partition(";")[0]) == ("image/png", "inline")
+    assert body(shown) == PNG
+    page = get(ana_s, session, "session-file", path="page.html", show="1")
+    assert body(page) == b"<script>alert(1)</script>"
+    assert page["Content-Type"] == "application/octet-stream"
+    assert page["Content-Disposition"].startswith("attachment")
+    assert page["Content-Security-Policy"].startswith("sandbox")
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "link", "pipe", "src", "nothing", "", "a\0", "link-out/x"])
+def test_what_is_no_file_of_the_workspace_is_not_found(
+    ana_s: Client, session: Session, folder: Path, path: str
+) -> None:
+    """LIVE-06: no path, link or pipe leads to anything else, and nothing blocks."""
+    (folder.parent / "x").write_text("other")
+    (folder / "link").symlink_to("/etc/passwd")
+    (folder / "link-out").symlink_to("..")
+    os.mkfifo(folder / "pipe")
+    assert get(ana_s, session, "session-file", path=path).status_code == 404
+    answer = ana_s.get(f"/api/sessions/{session.pk}/workspace/file", {"path": path})
+    assert (answer.status_code, answer.json()["code"]) == (404, "no_such_file")
+    if path not in ("src", ""):
+        assert "no longer there" in text(get(ana_s, session, path=path))
+        assert get(ana_s, session, "session-files-archive", path=path).status_code == 404
+
+
+def test_an_archive_has_all_files_of_a_folder(ana_s: Client, session: Session, folder: Path) -> None:
+    (folder / "link").symlink_to("/etc/passwd")
+    whole = zipfile.ZipFile(io.BytesIO(body(get(ana_s, session, "session-files-archive"))))
+    assert set(whole.namelist()) == {"src/main.py", "数据 1.csv", "picture", "page.html", "blob"}
+    assert whole.read("picture") == PNG
+    answer = ana_s.get(f"/api/sessions/{session.pk}/workspace/archive", {"path": "src"})
+    assert 'filename="src.zip"' in answer["Content-Disposition"]
+    assert zipfile.ZipFile(io.BytesIO(body(answer))).namelist() == ["main.py"]
+
+
+def test_the_api_lists_a_folder(ana_s: Client, session: Session, folder: Path) -> None:
+    os.utime(folder / "blob", (1e15, 1e15))  # no date has this
+    listed = ana_s.get(f"/api/sessions/{session.pk}/workspace").json()
+    assert (listed["path"], listed["left_out"]) == ("", 0)
+    assert (listed["entries"][0]["name"], listed["entries"][0]["kind"]) == ("src", "folder")
+    answer = ana_s.get(f"/api/sessions/{session.pk}/workspace/file", {"path": "src/main.py"})
+    assert body(answer) == (folder / "src" / "main.py").read_bytes()
+    assert answer["Content-Length"] == str((folder / "src" / "main.py").stat().st_size)
+
+
+def call(session: Session, sequence: int, turn: str, **columns: Any) -> None:
+    fields = {"type": "tool_group", "role": "assistant", "turn_id": turn, "sequence": sequence, **columns}
+    ChatMessage.objects.create(session=session, **fields)
+
+
+def test_the_last_turn_s_changes_are_shown(ana_s: Client, session: Session, folder: Path) -> None:
+    """UI-10: as a diff, from the last turn that has changed files with the tools for that."""
+    call(session, 1, "t_1", tool_name="write_file", arguments={"path": "old", "content": "old"}, result="Wrote old")
+    edit = {"path": "src/main.py", "old": "a\nb", "new": "a\n<c>"}
+    call(session, 2, "t_2", tool_name="edit_file", arguments=edit, result="Changed src/main.py at line 7.")
+    page = text(get(ana_s, session))
+    assert "<del>b</del><ins>&lt;c&gt;</ins>" in page
+    assert "@@ -7,2 +7,2 @@" in page
+    assert '<bdi class="mono">old</bdi>' not in page

@@ -1,0 +1,51 @@
+"""The page of a file of a workspace."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.core.files.base import ContentFile
+from django.test import Client
+from django.urls import reverse
+
+from chat.models import KnowledgeFile, KnowledgePassage, User, Workspace
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
+PASSAGES = 120
+
+
+@pytest.fixture
+def page(ana: User, workspace: Workspace) -> str:
+    file = KnowledgeFile(
+        workspace=workspace, name="Long.md", kind="text", size=2, characters=2, passage_count=PASSAGES, added_by=ana
+    )
+    file.file.save("x", ContentFile(b"Hi"))
+    KnowledgePassage.objects.bulk_create(
+        KnowledgePassage(file=file, number=number, text="Hi", words="hi") for number in range(1, PASSAGES + 1)
+    )
+    return reverse("knowledge-file", args=[file.pk])
+
+
+def shown(html: str) -> tuple[int, int, list[int], dict[str, str]]:
+    """Return the first and last passage, those that are marked as cited, and the addresses of other passages."""
+    numbers = [int(each) for each in re.findall(r'id="passage-(\d+)"', html)]
+    marked = [int(each) for each in re.findall(r'id="passage-(\d+)"[^>]*data-cited', html)]
+    links = {name: address for address, name in re.findall(r'href="(\?[^"]*)">(Earlier|Later) passages', html)}
+    return numbers[0], numbers[-1], marked, links
+
+
+def test_paging_marks_no_passage_as_cited(client: Client, ana: User, page: str) -> None:
+    """CTX-09: the mark proves an answer, so only the passage of its chip has it; paging leaves none out."""
+    client.force_login(ana)
+
+    def see(query: str) -> tuple[int, int, list[int], dict[str, str]]:
+        return shown(client.get(page + query).content.decode())
+
+    first, last, marked, links = see("?passage=60")
+    assert (first, last, marked) == (58, 107, [60])
+    assert see(links["Earlier"])[:3] == (8, 57, [])
+    first, last, marked, rest = see(links["Later"])
+    assert (first, last, marked, list(rest)) == (108, PASSAGES, [], ["Earlier"])
+    assert see("")[:3] == (1, 50, [])
+    assert see("?start=x")[:3] == (1, 50, [])

@@ -1,0 +1,252 @@
+"""Signing in to an MCP server from the page of a workspace (UI-19), at a real authorization server."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable, Iterator
+from html import unescape
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import httpx2
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django.fixtures import Settings
+
+from agents.mcp.sign_in import Grant, SignInEnded
+from chat.models import McpServer, Membership, SecurityEvent, User, Workspace
+from chat.queries.mcp_servers import as_added
+from chat.runner.mcp_tokens import TokenStore
+from chat.services.people import mcp_sign_in
+from chat.views import mcp_sign_in as views
+from tests.support.mcp_server import AUTH_SERVER, serving
+from tests.support.testing_node import person
+
+pytestmark = pytest.mark.django_db
+BACK = "mcp-servers/callback"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving(sys.executable, str(AUTH_SERVER)) as address:
+        yield address
+
+
+@pytest.fixture
+def page(ana: User, workspace: Workspace, settings: Settings) -> Client:
+    settings.MCP_INTERNAL_HOSTS = ("127.0.0.1",)
+    Membership.objects.filter(user=ana, workspace=workspace).update(role=Membership.Role.ADMIN)
+    return signed_in_client(ana)
+
+
+def signed_in_client(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def server(workspace: Workspace, address: str) -> McpServer:
+    return McpServer.objects.create(workspace=workspace, name="notes", url=address)
+
+
+def where(server: McpServer) -> str:
+    return reverse("mcp-servers", args=[server.workspace_id])
+
+
+def begun(page: Client, server: McpServer) -> str:
+    """Press Connect; return the address of the link to the authorization server."""
+    answer = page.post(where(server), {"part": "connect", "server": server.pk})
+    assert answer.status_code == 200
+    found = re.search(r'href="([^"]*authorize[^"]*)"', answer.content.decode())
+    assert found is not None
+    return unescape(found[1])
+
+
+def allowed(url: str, answer: str = "allow") -> str:
+    """Do what a person does at the authorization server; return the query that the browser comes back with."""
+    consent = httpx2.get(url).headers["location"].replace("consent", answer)
+    return urlsplit(httpx2.get(consent).headers["location"]).query
+
+
+def back(page: Client, query: str) -> str:
+    """Come back; return where that leads, and what it says."""
+    answer = page.get(f"{reverse('mcp-callback')}?{query}", follow=True)
+    return " ".join(re.sub(r"<[^>]+>", " ", answer.content.decode()).split())
+
+
+def connected(page: Client, server: McpServer) -> Grant:
+    assert "“notes” is connected." in back(page, allowed(begun(page, server)))
+    grant = mcp_sign_in.grant_of(server.pk)
+    assert grant is not None
+    return grant
+
+
+@pytest.mark.django_db(transaction=True)
+def test_admin_connects_a_server_and_disconnects_it(page: Client, server: McpServer, ana: User) -> None:
+    """UI-19: the token is encrypted and never shown; the page says who connected; the test uses it."""
+    grant = connected(page, server)
+    server.refresh_from_db()
+    assert (server.sign_in_status, server.signed_in_by, server.revision) == ("connected", ana, 2)
+    assert grant.access_token not in server.sign_in
+    shown = page.get(where(server)).content.decode()
+    assert "Connected by" in shown
+    assert grant.access_token not in shown
+    tested = page.post(where(server), {"part": "test", "server": server.pk}).content.decode()
+    assert "<code>read_note</code>" in tested
+    assert page.post(where(server), {"part": "disconnect", "server": server.pk}).status_code == 302
+    server.refresh_from_db()
+    assert (server.sign_in, server.sign_in_status, server.signed_in_by) == ("", "", None)
+    kinds = set(SecurityEvent.objects.values_list("kind", flat=True))
+    assert {"mcp_server_connected", "mcp_server_disconnected"} <= kinds
+
+
+def test_state_is_valid_once_in_its_own_browser(page: Client, server: McpServer, ana: User) -> None:
+    """UI-19: a link that someone else has begun, or a second use, connects nothing."""
+    query = allowed(begun(page, server))
+    assert "no longer valid" in back(signed_in_client(ana), query)
+    assert not McpServer.objects.get().sign_in
+    assert "is connected" in back(page, query)
+    assert "no longer valid" in back(page, query)
+    wrong = urlencode({"code": "x", "state": "y"})
+    assert "no longer valid" in back(page, wrong)
+
+
+def test_state_expires(page: Client, server: McpServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = allowed(begun(page, server))
+    monkeypatch.setattr(views, "PENDING_SECONDS", -1)
+    assert "no longer valid" in back(page, query)
+
+
+def test_who_lost_the_right_in_between_connects_nothing(page: Client, server: McpServer, ana: User) -> None:
+    query = allowed(begun(page, server))
+    Membership.objects.filter(user=ana).update(role=Membership.Role.MEMBER)
+    assert "no longer exists" in back(page, query)
+    assert not McpServer.objects.get().sign_in
+
+
+def test_refused_consent_is_said(page: Client, server: McpServer) -> None:
+    assert "“notes” was not connected: access_denied" in back(page, allowed(begun(page, server), "deny"))
+
+
+def test_address_that_changed_in_between_gets_no_token(page: Client, server: McpServer) -> None:
+    query = allowed(begun(page, server))
+    with serving(sys.executable, str(AUTH_SERVER)) as other:
+        McpServer.objects.update(url=other)
+        assert "could not be connected" in back(page, query)
+    assert not McpServer.objects.get().sign_in
+
+
+def test_new_host_forgets_the_sign_in(page: Client, server: McpServer) -> None:
+    """UI-19: a token is for the server that it was given for."""
+    connected(page, server)
+    given = {"name": "notes", "approval": "never", "time_limit": "60", "is_enabled": "on"}
+    change = {"part": "change", "server": server.pk, "url": "https://other.example/mcp", **given}
+    assert page.post(where(server), change).status_code == 302
+    server.refresh_from_db()
+    assert (server.sign_in, server.sign_in_status) == ("", "")
+
+
+def test_server_without_a_sign_in_says_so(page: Client, server: McpServer) -> None:
+    with serving() as plain:
+        McpServer.objects.update(url=plain)
+        answer = page.post(where(server), {"part": "connect", "server": server.pk})
+    assert answer.status_code == 422
+    assert "does not ask for a sign-in" in answer.content.decode()
+
+
+def test_client_that_was_registered_by_hand(page: Client, server: McpServer) -> None:
+    """UI-19: its id and secret are stored encrypted and used in place of a registration."""
+    given = {"name": "notes", "url": server.url, "approval": "never", "time_limit": "60", "is_enabled": "on"}
+    client = {"client_id": "by-hand", "client_secret": "by-hand-secret"}
+    assert page.post(where(server), {"part": "change", "server": server.pk, **given, **client}).status_code == 302
+    server.refresh_from_db()
+    shown = page.get(where(server)).content.decode()
+    assert ("OAuth client" in shown, "by-hand" in server.oauth_client + shown) == (True, False)
+    assert parse_qs(urlsplit(begun(page, server)).query)["client_id"] == ["by-hand"]
+    secret_alone = {**given, "client_secret": "x"}
+    assert page.post(where(server), {"part": "change", "server": server.pk, **secret_alone}).status_code == 422
+
+
+def test_member_cannot_connect(server: McpServer, workspace: Workspace, page: Client) -> None:
+    bo = signed_in_client(person("Bo", workspace))
+    assert bo.post(where(server), {"part": "connect", "server": server.pk}).status_code == 403
+
+
+def ask(server: McpServer, use: Callable[[TokenStore], object]) -> None:
+    async def run() -> None:
+        store = TokenStore()
+        try:
+            await use(store)  # type: ignore[misc]  # a coroutine
+        finally:
+            await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_processes_renew_a_token_once(page: Client, server: McpServer, address: str) -> None:
+    """UI-19: refresh tokens are used once, so that a second process takes what the first one has got."""
+    grant = connected(page, server)
+    added = as_added(McpServer.objects.get())
+    got: list[str] = []
+
+    async def use(store: TokenStore) -> None:
+        others = [store.of(added) for _ in range(3)]
+        got.extend(await asyncio.gather(*(each.renewed(grant.access_token) for each in others)))
+
+    before = httpx2.get(address.replace("/mcp", "/test/facts")).json().get("renewed", 0)
+    ask(server, use)
+    assert (len(set(got)), got[0] == grant.access_token) == (1, False)
+    assert httpx2.get(address.replace("/mcp", "/test/facts")).json()["renewed"] == before + 1
+    present = mcp_sign_in.grant_of(server.pk)
+    assert present is not None
+    assert present.access_token == got[0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sign_in_that_has_ended_is_shown_as_expired(page: Client, server: McpServer, address: str) -> None:
+    """UI-19: the page says so, and offers to connect again."""
+    grant = connected(page, server)
+    httpx2.post(address.replace("/mcp", "/test/end-all"))
+    added = as_added(McpServer.objects.get())
+
+    async def use(store: TokenStore) -> None:
+        for _ in range(2):
+            with pytest.raises(SignInEnded, match="owner or admin"):
+                await store.of(added).renewed(grant.access_token)
+
+    ask(server, use)
+    assert McpServer.objects.get().sign_in_status == "expired"
+    shown = page.get(where(server)).content.decode()
+    assert "The sign-in has expired." in shown
+    assert 'value="connect"' in shown
+    connected(page, server)
+    assert McpServer.objects.get().sign_in_status == "connected"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("moment", [(mcp_sign_in, "begin_renewal"), (mcp_sign_in, "end_renewal")])
+def test_token_of_a_server_that_is_disconnected_meanwhile_is_not_used(
+    page: Client, server: McpServer, monkeypatch: pytest.MonkeyPatch, moment: tuple[object, str]
+) -> None:
+    """UI-19: neither the old one nor the one that was just got for it."""
+    grant = connected(page, server)
+    added = as_added(McpServer.objects.get())
+    place, name = moment
+    function = getattr(place, name)
+
+    def disconnect_first(*args: object) -> object:
+        McpServer.objects.filter(pk=server.pk).update(sign_in="", sign_in_status="")
+        return function(*args)
+
+    monkeypatch.setattr(place, name, disconnect_first)
+
+    async def use(store: TokenStore) -> None:
+        with pytest.raises(SignInEnded):
+            await store.of(added).renewed(grant.access_token)
+
+    ask(server, use)
+    assert McpServer.objects.get().renewing_until is None
