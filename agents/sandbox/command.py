@@ -30,6 +30,10 @@ UNPRIVILEGED_ID = 65534
 # That account cannot enter Parley's folders, so root mounts the workspace here, seen by this command alone.
 MOUNT_POINT = "/mnt"
 _MOUNT_AND_RUN = f'mount --no-mtab --bind "$1" {MOUNT_POINT} && shift && exec "$@"'
+# bubblewrap finds the folder of copies by its path: run nothing where it is not the one that was checked before.
+_COMPARE_AND_RUN = (
+    '[ "$(stat -c %d:%i "$1")" = "$2" ] || { echo "$1 has been replaced"; exit 126; }; shift 2; exec "$@"'
+)
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 # What programs need of /etc: no passwords, keys, names of users or services of this machine.
@@ -81,13 +85,15 @@ class Limits:
 class Sandbox:
     """Where a session's commands run. `hidden` are folders of the host that no command may read, wherever they are.
 
-    `copies` names a folder of the workspace that commands can read, but not change; "" for none.
+    `copies` names a folder of the workspace that commands can read, but not change; "" for none. `copies_id` is its
+    device and inode, as DEVICE:INODE.
     """
 
     workspace: Path
     network: bool = False
     hidden: tuple[Path, ...] = ()
     copies: str = ""
+    copies_id: str = ""
     limits: Limits = field(default_factory=Limits)
 
 
@@ -140,7 +146,9 @@ def sandboxed(command: Sequence[str], sandbox: Sandbox, system: System, files: D
     arguments += ["--dir", "/run", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108  # likewise
     arguments += ["--bind", folder, WORKSPACE]
     if sandbox.copies:
-        arguments += ["--ro-bind", f"{folder}/{sandbox.copies}", f"{WORKSPACE}/{sandbox.copies}"]
+        shown = f"{WORKSPACE}/{sandbox.copies}"
+        arguments += ["--ro-bind", f"{folder}/{sandbox.copies}", shown]
+        command = ["sh", "-c", _COMPARE_AND_RUN, "sh", shown, sandbox.copies_id, *command]
     arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORKSPACE]
     return [*arguments, "--", *limited(command, sandbox.limits)]
 

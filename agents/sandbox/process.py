@@ -263,17 +263,19 @@ def _prepared(sandbox: Sandbox) -> tuple[Sandbox, bool]:
     make_folder(sandbox.workspace)
     full = is_full(sandbox)
     limits = replace(sandbox.limits, file_mb=0) if full else sandbox.limits
-    # A command may have replaced the folder by a link to somewhere else. None runs now that could do so again.
-    copies = sandbox.copies if stat.S_ISDIR(_mode(sandbox.workspace / sandbox.copies)) else ""
+    copies_id = _folder_id(sandbox.workspace / sandbox.copies) if sandbox.copies else ""
     hidden = tuple(filter(Path.is_dir, sandbox.hidden))
-    return replace(sandbox, limits=limits, hidden=hidden, copies=copies), full
+    copies = sandbox.copies if copies_id else ""
+    return replace(sandbox, limits=limits, hidden=hidden, copies=copies, copies_id=copies_id), full
 
 
-def _mode(path: Path) -> int:
+def _folder_id(path: Path) -> str:
+    """Return the device and inode of a folder; "" if there is none, or a link that a command has put there."""
     try:
-        return path.lstat().st_mode
+        found = path.lstat()
     except OSError:
-        return 0
+        return ""
+    return f"{found.st_dev}:{found.st_ino}" if stat.S_ISDIR(found.st_mode) else ""
 
 
 def is_full(sandbox: Sandbox) -> bool:

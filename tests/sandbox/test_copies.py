@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agents.sandbox.command import Sandbox
+import pytest
+
+from agents.sandbox import process
+from agents.sandbox.command import Sandbox, System
 from agents.sandbox.copies import Copy, update_copies
+from agents.sandbox.process import Ended
 from tests.support.sandboxes import bash
 
 PLACE = "attachments"
@@ -37,6 +41,28 @@ async def test_a_link_in_place_of_the_folder_shows_nothing_of_the_machine(sandbo
     assert "s_1" not in said.output
     assert said.output.endswith("done\n")
     assert not (sandbox.workspace.parent / "a").exists()
+
+
+async def test_a_folder_that_is_replaced_after_the_check_is_not_shown(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command of a worker that hangs and has lost the session can still run, and race the next worker's commands."""
+    folder = sandbox.workspace / PLACE
+    update_copies(sandbox.workspace, PLACE, [copy("a", b"first\n")])
+    protected = replace(sandbox, copies=PLACE)
+    found = process.system()
+
+    def replaced() -> System:
+        folder.rename(sandbox.workspace / "other")
+        folder.mkdir()
+        (folder / "a").write_text("another folder")
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(process, "system", replaced)
+        said = await bash(protected, "cat attachments/a")
+    assert said == (Ended("exit", 126), "/workspace/attachments has been replaced\n")
+    assert (await bash(protected, "cat attachments/a")).output == "another folder"
 
 
 def test_copies_follow_their_files_and_leave_others_alone(sandbox: Sandbox) -> None:
