@@ -208,6 +208,8 @@ class AgentConfig(_Strict):
     """One preset: what a new session starts with."""
 
     title: Annotated[str, Field(max_length=80)] = ""
+    # What people see beside its messages and in lists; "" for its initials.
+    icon: PromptIcon | Literal[""] = ""
     model: str = ""
     system_prompt: str = DEFAULT_PROMPT
     tools: tuple[str, ...] = tuple(tool.name for tool in DEFAULT_TOOLS)

@@ -96,7 +96,7 @@ class AgentPreset:
     is_imported: bool = False
     # MCP servers beside those of the configuration file.
     servers: tuple[AddedServer, ...] = field(default=(), compare=False)
-    # The mark that people see beside its title; "" for the usual one.
+    # What people see beside its messages and in lists; "" for its initials.
     icon: str = ""
 
 
@@ -162,6 +162,7 @@ class Registry:
             memory=agent.memory,
             knowledge=agent.knowledge,
             rules=agent.approval.rules(),
+            icon=agent.icon,
         )
 
     def build_agent(self, preset: AgentPreset) -> Agent:

@@ -344,8 +344,9 @@ def _files(row: ChatMessage) -> list[Json]:
 class SessionSnapshot:
     """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03).
 
-    `agents` are all of its agents, its own first, if there are several: names, titles, providers and models.
-    `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `reasoning_effort` and
+    `agents` are all of its agents, its own first, if there are several: names, titles, providers, models and icons.
+    `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `agent_icon` is the
+    icon of its own agent; "" for none. `reasoning_effort` and
     `thinking_budget` are the session's choice as far as its model offers one; "" and None leave it to the model.
     `activity` is "compacting" while the agent summarises earlier messages instead of answering.
     """
@@ -365,6 +366,7 @@ class SessionSnapshot:
     agent_status: AgentStatus
     tool_name: str
     agent_title: str = ""
+    agent_icon: str = ""
     mode: str = Session.Mode.AGENT.value
     replies: str = Session.Replies.ALL.value
     replies_auto: bool = False
@@ -383,6 +385,7 @@ class SessionSnapshot:
         reasoning: Reasoning,
         agents: tuple[Json, ...] = (),
         activity: Activity = "",
+        agent_icon: str = "",
     ) -> SessionSnapshot:
         return cls(
             id=session.id,
@@ -400,6 +403,7 @@ class SessionSnapshot:
             agent_status=agent_status,
             tool_name=tool_name,
             agent_title=agent_title,
+            agent_icon=agent_icon,
             mode=session.mode,
             replies=session.replies,
             replies_auto=session.replies_auto,
@@ -412,6 +416,12 @@ class SessionSnapshot:
     @property
     def context_percent(self) -> float | None:
         return context_percent(self.context_used, self.context_window)
+
+    @property
+    def icons(self) -> dict[str, str]:
+        """The icons of its agents by name, of those that have one."""
+        known = {self.agent: self.agent_icon} | {each["name"]: each["icon"] for each in self.agents}
+        return {name: icon for name, icon in known.items() if icon}
 
     def to_json(self) -> Json:
         return {**asdict(self), "agents": list(self.agents), "context_percent": self.context_percent}

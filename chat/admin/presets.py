@@ -23,7 +23,8 @@ from chat.commands import LONGEST_PROMPT
 from chat.errors import Invalid
 from chat.models import AgentPreset, User
 from chat.queries import preset_rules, presets
-from chat.queries.preset_prompts import ICONS, check_prompts, line_of, prompt_from
+from chat.queries.agent_icons import ICON_NAMES, ICONS
+from chat.queries.preset_prompts import check_prompts, line_of, prompt_from
 from chat.rendering.text.formatting import EFFORT_LEVELS
 from chat.services.people import members_agents
 
@@ -142,6 +143,9 @@ class PresetForm(Form):
         ),
     )
 
+    icon = forms.ChoiceField(
+        label=_("Icon"), required=False, choices=[("", _("The first letters of its name")), *ICON_NAMES.items()]
+    )
     reasoning_effort = forms.ChoiceField(
         label=_("Reasoning effort"), required=False, choices=[("", _("The model’s default")), *EFFORT_LEVELS.items()]
     )
@@ -204,6 +208,7 @@ class PresetForm(Form):
         fields = (
             "name",
             "title",
+            "icon",
             "model",
             "reasoning_effort",
             "thinking_budget",
@@ -272,6 +277,7 @@ def initial_values(name: str) -> dict[str, Any]:
     values = {
         "model": "" if model == (default.provider, default.model) else "/".join(model),
         "system_prompt": source.system_prompt,
+        "icon": source.icon,
         "reasoning_effort": source.reasoning.effort,
         "thinking_budget": source.reasoning.budget,
         "tools": list(source.tools),
@@ -320,6 +326,7 @@ class PresetAdmin(BoundedSearch, Admin):
                 "fields": (
                     "name",
                     "title",
+                    "icon",
                     "model",
                     "reasoning_effort",
                     "thinking_budget",

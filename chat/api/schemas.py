@@ -37,6 +37,7 @@ SessionStatus = Literal["active", "archived", "deleted"]
 RoleName = Literal["viewer", "editor", "owner"]
 Mode = Literal["chat", "agent", "run"]
 Replies = Literal["all", "mentions"]
+ICON = "The name of the agent's icon, as in `GET /agents`; empty if it has none"
 MessageType = Literal["text", "reasoning", "tool_group", "error", "turn_start", "turn_done"]
 MessageRole = Literal["user", "assistant", "system", ""]
 MessageStatus = Literal["queued", "streaming", "pending", "running", "waiting", "complete", "interrupted", "failed"]
@@ -68,6 +69,7 @@ class SessionAgent(Schema):
     title: str
     provider: str
     model: str
+    icon: str = Field(description=ICON)
 
 
 class SessionState(Schema):
@@ -84,6 +86,7 @@ class SessionState(Schema):
     )
     agent: str
     agent_title: str = Field(description="The agent's display name; empty where only one agent is configured")
+    agent_icon: str = Field(description=ICON)
     provider: str
     model: str
     reasoning_effort: str = Field(description="That of `config`, if the model takes it; empty otherwise")

@@ -147,7 +147,7 @@ def list_session_agents(request: ApiRequest, session_id: str) -> HttpResponse:
     """The session's own agent first, then those that answer when a message mentions them."""
     session, _role = session_for(request.user, session_id)
     own = presets.own(session)
-    alone = [cast.Member(session.agent, own.title, session.provider, session.model)]
+    alone = [cast.Member(session.agent, own.title, session.provider, session.model, own.icon)]
     return json_response(request, {"agents": [each.to_json() for each in cast.members(session) or alone]})
 
 

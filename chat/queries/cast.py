@@ -6,9 +6,8 @@ its messages are still those of another agent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from agents.messages import Json
 from chat.mentions import ANY_AGENT, mentioned
@@ -28,9 +27,10 @@ class Member:
     title: str
     provider: str
     model: str
+    icon: str = ""
 
     def to_json(self) -> Json:
-        return {"name": self.name, "title": self.title, "provider": self.provider, "model": self.model}
+        return asdict(self)
 
 
 def others(session: Session) -> list[Member]:
@@ -44,7 +44,7 @@ def members(session: Session) -> list[Member]:
     if not found:
         return []
     own = presets.own(session)
-    return [Member(session.agent, own.title, session.provider, session.model), *found]
+    return [Member(session.agent, own.title, session.provider, session.model, own.icon), *found]
 
 
 def titles(session: Session) -> dict[str, str]:
@@ -96,11 +96,12 @@ def _entries(session: Session) -> list[Json]:
     return [entry for entry in presets.others(session) if entry["name"] != session.agent]
 
 
-def _member(entry: Mapping[str, Any]) -> Member:
+def _member(entry: Json) -> Member:
     title = entry.get("agent_title")
     return Member(
         entry["name"],
         title if isinstance(title, str) and title else entry["name"],
         str(entry.get("provider", "")),
         str(entry.get("model", "")),
+        presets.icon_of(entry),
     )

@@ -152,7 +152,13 @@ def session_snapshot(session: Session) -> SessionSnapshot:
     status = agent_status(run, [row.tool_name or "unknown" for row in rows], is_asking=is_asking)
     agents = tuple(member.to_json() for member in cast.members(session))
     return SessionSnapshot.from_row(
-        session, *status, presets.shown_title(session), reasoning.applied(session), agents, activity(run)
+        session,
+        *status,
+        presets.shown_title(session),
+        reasoning.applied(session),
+        agents,
+        activity(run),
+        presets.icon_of(session.config_values),
     )
 
 

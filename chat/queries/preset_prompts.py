@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
 
 from django.utils.translation import gettext as _
 
-from agents.config import PromptIcon
 from agents.registry import Prompt
 from chat.errors import Invalid
+from chat.queries.agent_icons import ICONS
 
 MAX_PROMPT_LENGTH = 500
 MAX_PROMPTS = 12
-ICONS: tuple[PromptIcon, ...] = get_args(PromptIcon)
 
 
 def line_of(prompt: Prompt) -> str:

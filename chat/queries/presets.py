@@ -28,11 +28,14 @@ from chat.errors import Invalid
 from chat.models import APPROVED, IMPORTED, SENDING, Session, User
 from chat.models import AgentPreset as PresetRow
 from chat.queries import mcp_servers, reasoning
+from chat.queries.agent_icons import ICONS
 
 MOST_HOSTS = 100
 LONGEST_FILE_NAME = 255
 # The rules for approval that an agent brings with it.
 RULES = ("allow", "ask", "deny")
+# The icon of a session's agent.
+ICON = "agent_icon"
 # The files of the workspace that a session's agent uses (`chat/queries/knowledge.py`).
 KNOWLEDGE = "knowledge"
 # A digest of those that its preset brought: another preset brings its own unless people have chosen others.
@@ -155,6 +158,7 @@ def configured(session: Session, *, tools: Sequence[str] | None = None, max_roun
         raise Invalid(_("Choose between 1 and %(most)d tool rounds.") % {"most": most})
     return {
         "agent_title": own_copy.title,
+        ICON: own_copy.icon,
         "prompts": stored_prompts(own_copy.prompts),
         **session.config_values,
         "tools": list(own_copy.tools if tools is None else dict.fromkeys(tools)),
@@ -167,6 +171,7 @@ def copy_of(chosen: AgentPreset) -> Json:
     """What `Session.config` is to keep of a preset; model and system prompt have columns of their own."""
     return {
         "agent_title": chosen.title,
+        ICON: chosen.icon,
         "tools": list(chosen.tools),
         "max_rounds": chosen.max_rounds,
         "prompts": stored_prompts(chosen.prompts),
@@ -321,7 +326,14 @@ def _copied(name: str, config: Json) -> AgentPreset | None:
         hosts,
         rules,
         knowledge=_texts(config.get(KNOWLEDGE)) or (),
+        icon=icon_of(config),
     )
+
+
+def icon_of(config: Json) -> str:
+    """Return the icon in a session's copy of an agent; "" for none."""
+    found = config.get(ICON)
+    return found if found in ICONS else ""
 
 
 def stored_rules(rules: Rules) -> Json:

@@ -20,32 +20,15 @@ from chat.commands import LONGEST_PROMPT
 from chat.errors import Invalid, ServiceError
 from chat.models import AgentPreset, Workspace
 from chat.queries import presets
+from chat.queries.agent_icons import ICON_NAMES, ICONS
 from chat.queries.members_agents import SeenAgent, seen_agents
-from chat.queries.preset_prompts import ICONS, line_of, prompt_from
+from chat.queries.preset_prompts import line_of, prompt_from
 from chat.services.people import members_agents as service
 from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, AgentSettings
 from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
 
 STYLES = ["css/dialog.css", "css/settings.css"]
 INPUT = {"class": "input", "autocomplete": "off", "dir": "auto"}
-ICON_NAMES = {
-    "calculator": gettext_lazy("Calculator"),
-    "clock": gettext_lazy("Clock"),
-    "code": gettext_lazy("Code"),
-    "file-text": gettext_lazy("Document"),
-    "globe": gettext_lazy("Globe"),
-    "image": gettext_lazy("Picture"),
-    "lightbulb": gettext_lazy("Light bulb"),
-    "list-checks": gettext_lazy("Checklist"),
-    "message-square": gettext_lazy("Speech bubble"),
-    "search": gettext_lazy("Magnifying glass"),
-    "sparkles": gettext_lazy("Sparkles"),
-    "square-pen": gettext_lazy("Pen"),
-    "table": gettext_lazy("Table"),
-    "terminal": gettext_lazy("Terminal"),
-    "users": gettext_lazy("People"),
-    "wrench": gettext_lazy("Wrench"),
-}
 
 
 class AgentForm(forms.Form):

@@ -31,7 +31,7 @@ def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
     can_edit = role.covers(SessionRole.EDITOR) and row.status == row.Status.ACTIVE
     is_guest = is_guest_in(request.user, row)
     is_member = may(request.user, Permission.SEE_MEMBERS, row.workspace_id)
-    there = cast.members(row) or [cast.Member(row.agent, own.title, row.provider, row.model)]
+    there = cast.members(row) or [cast.Member(row.agent, own.title, row.provider, row.model, own.icon)]
     names = {agent.name for agent in there}
     values = {
         "session": row,

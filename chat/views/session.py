@@ -59,6 +59,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
         "agent_name": own.title,
         "agents": json.dumps(snapshot.agents),
+        "icons": json.dumps(snapshot.icons),
         "faces": json.dumps({user.pk: picture_url(user) for user in people}),
         "prompts": spoken(own.prompts),
         "limit": settings.MAX_MESSAGE_CHARS,

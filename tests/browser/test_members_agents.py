@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urljoin
 
 from playwright.async_api import Browser, Page, expect
@@ -57,6 +58,10 @@ async def test_one_makes_and_shares_an_agent_and_another_uses_it(
     model.script(reply("Here they are"))
     await theirs.get_by_role("button", name="Notes Write the notes").click()
     await expect(bo.answers.last).to_contain_text("Here they are")
+    icon = theirs.locator(".message.assistant > .face .icon use")
+    await expect(icon).to_have_attribute("href", re.compile("#square-pen$"))
+    await theirs.reload()
+    await expect(icon).to_have_attribute("href", re.compile("#square-pen$"))
     sent = model.requests[-1].body
     assert sent["model"] == "wire-small"
     assert "Write release notes." in str(sent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from chat.errors import Forbidden, NoSuchAgentHere, ServiceError
 from chat.models import AgentPreset, Membership, SecurityEvent, Session, SessionRole, User, Workspace
 from chat.queries import presets
 from chat.queries.members_agents import seen_agents
+from chat.queries.messages import session_snapshot
 from chat.services.deletion.users import close_account, erase_user
 from chat.services.people import members_agents
 from chat.services.people.members_agents import AgentSettings
@@ -283,3 +285,21 @@ def test_files_that_an_agent_brought_are_not_chosen_ones(ana: User, workspace: W
     set_agent(session=session, author=ana, agent="assistant")
     session.refresh_from_db()
     assert session.config["knowledge"] == []
+
+
+@pytest.mark.both_databases
+def test_icons_of_agents_are_those_of_when_they_came(ana: User, place: int) -> None:
+    """UI-21: pages show them beside messages; the session's own agent and others, each with its own or none."""
+    row = make(ana, place)
+    session = begin_session(owner=ana)
+    assert session_snapshot(session).icons == {}
+    add_agent(session=session, author=ana, agent=row.name)
+    session = Session.objects.get()
+    members_agents.change(
+        author=ana, workspace_id=place, name=row.name, given=replace(WRITER, icon="globe"), revision=row.revision
+    )
+    assert session_snapshot(session).icons == {row.name: "square-pen"}
+    set_agent(session=session, author=ana, agent=row.name)
+    assert session_snapshot(Session.objects.get()).icons == {row.name: "globe"}
+    set_agent(session=session, author=ana, agent="assistant")
+    assert session_snapshot(Session.objects.get()).agent_icon == ""

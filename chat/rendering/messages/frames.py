@@ -112,6 +112,7 @@ def session_frame(session: SessionSnapshot, revision: int | None) -> Json:
         "automatic": session.replies_auto,
         "mode": session.mode,
         "agents": list(session.agents),
+        "icons": session.icons,
         "parts": parts,
     }
 

@@ -21,7 +21,8 @@ from chat.errors import Invalid, NoSuchAgentHere, ServiceError
 from chat.models import AgentPreset as Row
 from chat.models import User, Workspace
 from chat.queries import mcp_servers, presets
-from chat.queries.preset_prompts import ICONS, check_prompts
+from chat.queries.agent_icons import ICONS
+from chat.queries.preset_prompts import check_prompts
 from chat.services.messages.validation import validate_characters
 from chat.services.people.security_log import Kind, record
 

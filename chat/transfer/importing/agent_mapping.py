@@ -93,6 +93,7 @@ def _others(found: object, agent: AgentPreset, allowed: set[str], most: int) -> 
                 **presets.copy_of(agent),
                 "name": name,
                 "agent_title": title[:200] if isinstance(title, str) else name,
+                presets.ICON: presets.icon_of(each),
                 "provider": provider,
                 "model": model,
                 "system_prompt": prompt[:LONGEST_PROMPT] if isinstance(prompt, str) else "",

@@ -88,10 +88,10 @@ export const mentionSource = {
     return found && { from: caret - found[1].length - 1, query: found[1].toLowerCase() };
   },
   async find(query) {
-    const agents = JSON.parse(page.dataset.agents || "[]").map(({ name, title }) => ({
+    const agents = JSON.parse(page.dataset.agents || "[]").map(({ name, title, icon }) => ({
       label: name,
       detail: title,
-      icon: "bot",
+      icon: icon || "bot",
     }));
     const agent = { label: "agent", detail: page.dataset.agent, icon: "bot" };
     const several = agents.filter(({ label, detail }) => fits({ name: label, username: detail }, query));

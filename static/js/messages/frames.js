@@ -1,6 +1,7 @@
 // Applies frames to the page, in order, together once per animation frame; also those of streaming texts.
 import { TOUCH } from "../ui/commands.js";
 import { make, parse, patchChildren } from "../ui/dom.js";
+import { knowIcons } from "../ui/faces.js";
 import { fill, words } from "../ui/i18n.js";
 import { announce, over, say } from "../ui/notice.js";
 import { adopt, isOver, remove, upsert } from "./list.js";
@@ -48,7 +49,7 @@ export function setPart(name, html) {
   if (name === "agent") showAgent();
 }
 
-function setSession({ parts, status, archived, replies, automatic, mode, agents }) {
+function setSession({ parts, status, archived, replies, automatic, mode, agents, icons }) {
   for (const [name, html] of Object.entries(parts)) setPart(name, html);
   setStatus(status);
   page.dataset.archived = archived ? "yes" : "no";
@@ -57,6 +58,7 @@ function setSession({ parts, status, archived, replies, automatic, mode, agents 
   page.dataset.replies = replies;
   page.dataset.mode = mode;
   page.dataset.agents = JSON.stringify(agents);
+  knowIcons(icons);
   page.dispatchEvent(new Event("parley:changed"));
 }
 
