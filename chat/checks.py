@@ -15,6 +15,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import connection
 
+from agents.delegates import is_delegate
 from agents.errors import ConfigError
 from chat.limits.quotas import Quotas, quotas
 from chat.limits.rates import RATES, rates
@@ -86,7 +87,7 @@ def added_tools(**kwargs: Any) -> list[CheckMessage]:
     hint = "docs/tools.md says how to write one. Parley works without it."
     texts = [f"A tool is left out. {why}." for why in problems]
     for preset in presets if problems else ():
-        if missing := [name for name in preset.tools if not registry().may_be_tool(name)]:
+        if missing := [name for name in preset.tools if not (registry().may_be_tool(name) or is_delegate(name))]:
             texts.append(
                 f"The agent {preset.name} does without these tools, which are not known: {', '.join(missing)}."
             )

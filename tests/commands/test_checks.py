@@ -68,7 +68,7 @@ def test_agents_that_search_need_a_service(settings: Settings, tmp_path: Path) -
 def test_broken_tools_are_named(settings: Settings, tmp_path: Path) -> None:
     """Parley starts, and says which files it left out, and which agents do without their tools."""
     file, folder = tmp_path / "parley.toml", tmp_path / "tools"
-    file.write_text('[agents.host]\ntools = ["book_room", "calculator"]\n')
+    file.write_text('[agents.host]\ntools = ["agent__other", "book_room", "calculator"]\n')
     folder.mkdir()
     (folder / "rooms.py").write_text("import no_such_module\n")
     settings.PARLEY_CONFIG, settings.TOOLS_FOLDER = str(file), str(folder)
