@@ -17,6 +17,9 @@ from agents.errors import ConfigError
 from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.toolbox import SEARCH
 
+# What the demo agent shows of the sandbox. It only runs what people write to it, and after they have approved it.
+DEMO_TOOLS = ("bash", "write_file")
+LOCAL_HOSTS = ("", "127.0.0.1", "::1", "localhost")
 EXAMPLE = {
     "example": ServerConfig(
         command=(sys.executable, "-I", str(Path(__file__).parent / "mcp/example_server.py")), sandbox=False
@@ -31,10 +34,12 @@ def read_config(path: Path | None, env: Mapping[str, str], added: AddedTools = N
     # The demo agent shows a server, too, where nothing is configured.
     example = {} if config.agents or config.mcp or not _is_demo(providers) else EXAMPLE
     agents = _with_search(config.agents or {DEFAULT_AGENT: _assistant(providers)}, config)
+    if example and _is_local(env):
+        agents = _with_tools(agents, DEMO_TOOLS)
     complete = config.model_copy(
         update={
             "providers": _with_demo(providers),
-            "agents": _with_servers(agents, example) if example else agents,
+            "agents": _with_tools(agents, [f"{server}{SEPARATOR}*" for server in example]),
             "mcp": config.mcp or example,
         }
     )
@@ -53,9 +58,13 @@ def _is_demo(providers: Mapping[str, ProviderConfig]) -> bool:
     return all(provider.type == "demo" for provider in providers.values())
 
 
-def _with_servers(agents: Mapping[str, AgentConfig], servers: Iterable[str]) -> dict[str, AgentConfig]:
-    """Give agents all tools of MCP servers."""
-    more = tuple(f"{server}{SEPARATOR}*" for server in servers)
+def _is_local(env: Mapping[str, str]) -> bool:
+    """Return whether Parley is reached from this machine alone, as far as its environment says."""
+    return _set(env, "HOST") in LOCAL_HOSTS and not (_set(env, "PUBLIC_URL") or _set(env, "ALLOWED_HOSTS"))
+
+
+def _with_tools(agents: Mapping[str, AgentConfig], names: Iterable[str]) -> dict[str, AgentConfig]:
+    more = tuple(names)
     return {name: agent.model_copy(update={"tools": (*agent.tools, *more)}) for name, agent in agents.items()}
 
 

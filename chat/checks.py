@@ -48,6 +48,8 @@ def sandbox(**kwargs: Any) -> list[CheckMessage]:
     from chat.agents_setup import registry
 
     needed = {tool.name for tool in SANDBOX_TOOLS}
+    if not settings.PARLEY_CONFIG:  # no operator has asked for them
+        return []
     try:
         agents = [preset.name for preset in registry().presets() if needed & set(preset.tools)]
     except ConfigError:  # reported above

@@ -260,9 +260,23 @@ def test_environment_alone_gives_a_useful_default(
     assert (preset.provider, preset.model) == start
     assert ModelChoice("demo", "demo", 32_000) in registry.known_models()
     assert (preset.title, preset.system_prompt) == ("Assistant", DEFAULT_PROMPT)
-    example = {"example__*"} if providers == ["demo"] else set()
+    example = {"example__*", "bash", "write_file"} if providers == ["demo"] else set()
     own = {"current_time", "calculator", "web_fetch", *(tool.name for tool in WIDGET_TOOLS)}
     assert set(preset.tools) == own | example
+
+
+@pytest.mark.parametrize(
+    ("env", "shown"),
+    [
+        ({"HOST": "localhost"}, True),
+        ({"HOST": "0.0.0.0"}, False),  # noqa: S104
+        ({"PUBLIC_URL": "https://parley.example.com"}, False),
+        ({"ALLOWED_HOSTS": "parley.lan"}, False),
+    ],
+)
+def test_demo_agent_has_a_shell_on_this_machine_alone(env: Mapping[str, str], shown: bool) -> None:
+    """People elsewhere get no shell that no one has switched on."""
+    assert ("bash" in load(None, env).preset().tools) is shown
 
 
 def test_file_with_agents_only_takes_providers_from_the_environment(file: Callable[..., Path]) -> None:
