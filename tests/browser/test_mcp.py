@@ -7,18 +7,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person, choose_in_account_menu
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
 from tests.browser.test_questions import asking
+from tests.browser.test_retry import PHONE
 from tests.support.mcp_server import AUTH_SERVER, serving
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers
 from tests.wire.server import WireServer
 
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 EXAMPLE = Path(__file__).parents[2] / "agents/mcp/example_server.py"
 MORE = f"""
 tools = ["example__*"]
@@ -162,6 +164,17 @@ async def test_images_and_progress_of_a_call_are_shown_to_all(ana: Person, model
     async with ana.page.expect_download() as download:
         await ana.page.get_by_role("link", name="draw_chart-1.png").last.click()
     assert (await download.value).suggested_filename == "draw_chart-1.png"
+    for size in (PHONE, DESKTOP):  # the image is below its call, and the name of its file is in one line
+        await ana.page.set_viewport_size(size)
+        call, file = [
+            await ana.page.locator(".tool_group", has=ana.page.locator("img")).locator(each).bounding_box()
+            for each in (".tool", ".tool-file")
+        ]
+        assert call is not None
+        assert file is not None
+        assert file["height"] < 30
+        assert file["x"] - call["x"] < 20
+        assert file["y"] > call["y"] + call["height"]
     assert await violations(ana.page) == []
     await bo.page.reload()
     await expect(bo.page.locator(".tool-files img")).to_have_js_property("naturalWidth", 96)
