@@ -24,7 +24,6 @@ from agents.tools import Tool, ToolContext
 
 SERVER = str(Path(__file__).with_name("server.py"))
 NONSENSE = Path(__file__).with_name("nonsense.py")
-EVERYTHING = Path("node_modules/@modelcontextprotocol/server-everything/dist/index.js").resolve()
 
 
 def program(*arguments: str, **settings: Any) -> ServerConfig:
@@ -249,10 +248,3 @@ async def test_a_call_to_a_web_address_that_dies_fails() -> None:
         assert (await run(found["die"])).is_error
         again = await run(found["add"], first=2, second=3)
         assert again.is_error
-
-
-async def test_a_server_of_another_sdk_gives_its_tools() -> None:
-    config = ServerConfig(command=("node", str(EVERYTHING), "stdio"), sandbox=False)
-    async with opened(config) as servers:
-        found = await tools(servers)
-        assert (await run(found["echo"], message="hello")).content == "Echo: hello"

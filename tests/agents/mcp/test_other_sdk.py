@@ -1,0 +1,88 @@
+"""The reference server of the protocol, from npm, which another SDK serves: over a pipe and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from agents.elicitation import Elicitation
+from agents.mcp.config import ServerConfig
+from agents.messages import Json, ToolCall
+from agents.sandbox.command import Sandbox
+from agents.tools import ToolContext
+from tests.agents.mcp.test_servers import opened, run, tools
+
+EVERYTHING = Path("node_modules/@modelcontextprotocol/server-everything/dist/index.js").resolve()
+
+# A tool that the server has once it knows that its client can ask people.
+ASKING = "trigger-elicitation-request"
+
+
+@asynccontextmanager
+async def reference_server(transport: str) -> AsyncIterator[ServerConfig]:
+    if transport == "pipe":
+        yield ServerConfig(command=("node", str(EVERYTHING), "stdio"), sandbox=False)
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(
+        *("node", str(EVERYTHING), "streamableHttp"),
+        env={**os.environ, "PORT": str(port)},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    try:
+        while b"listening on" not in (line := await process.stderr.readline()):
+            assert line, "the server has not started"
+        yield ServerConfig(url=f"http://127.0.0.1:{port}/mcp", internal_hosts=("127.0.0.1",))
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+@pytest.mark.parametrize("transport", ["pipe", "http"])
+async def test_reference_server_works(transport: str, tmp_path: Path) -> None:
+    """UI-16: texts, images, structured content, links, resources, progress and errors."""
+    workspace, reports = tmp_path / "workspace", list[str]()
+    async with reference_server(transport) as config, opened(config) as servers:
+        found = await tools(servers)
+        assert (await run(found["echo"], message="hello")).content == "Echo: hello"
+        context = ToolContext(sandbox=Sandbox(workspace))
+        drawn = await found["get-tiny-image"].run(ToolCall("1", "it__get-tiny-image", {}), context)
+        (file,) = drawn.files
+        assert (workspace / file.path).read_bytes().startswith(b"\x89PNG")
+        assert "[image, image/png, 4,033 bytes:" in drawn.content
+        weather = await run(found["get-structured-content"], location="New York")
+        assert '"conditions":"Cloudy"' in weather.content
+        assert "[link to a resource] demo://resource/" in (await run(found["get-resource-links"], count=1)).content
+        assert "This is a plaintext resource" in (await run(found["get-resource-reference"])).content
+        read = await run(found["read_resource"], uri="demo://resource/dynamic/text/1")
+        assert "This is a plaintext resource" in read.content
+        await run(found["trigger-long-running-operation"], reports.append, duration=0.2, steps=2)
+        assert [text.strip() for text in reports] == ["1 of 2", "2 of 2"]
+        assert (await run(found["get-sum"], a="two", b=3)).is_error
+
+
+@pytest.mark.parametrize("transport", ["pipe", "http"])
+async def test_reference_server_asks_people(transport: str) -> None:
+    """UI-18: with fields of each kind that the protocol has."""
+    seen: list[Elicitation] = []
+
+    async def ask(question: Elicitation, seconds: float) -> Json:
+        seen.append(question)
+        return {"action": "decline"}
+
+    async with reference_server(transport) as config, opened(config) as servers:
+        tool = (await tools(servers, lambda found: "trigger-elicitation-request" in found))[
+            "trigger-elicitation-request"
+        ]
+        result = await tool.run(ToolCall("1", tool.name, {}), ToolContext(ask=ask))
+    assert "declined" in result.content
+    assert {field.type for field in seen[0].fields} >= {"text", "number", "yes_no", "choice", "choices", "date"}
