@@ -290,6 +290,43 @@ async def test_tool_is_approved_by_keyboard_and_a_viewer_only_looks_on(
     bo.complain()
 
 
+async def test_plan_is_rejected_with_words_and_one_thing_is_chosen(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """The words go to the model and are on both pages; a single choice is a list of one."""
+    bo = await invited(ana, browser, "Bo")
+    single = ("selection", {"question": "Which fruit?", "choices": CHOICES})
+    await asked(ana, model, PLAN, single)
+    await press(card(bo, "The plan"), "Reject…")
+    await card(bo, "The plan").get_by_role("textbox").locator("visible=true").fill("Too soon")
+    await press(card(bo, "The plan"), "Reject")
+    await expect(card(ana, "The plan")).to_contain_text(re.compile("Too soon.*Bo answered", re.S))
+    await card(ana, "Which fruit?").get_by_role("radio", name="Pears").check()
+    await press(card(ana, "Which fruit?"), "Send answer")
+    await expect(card(bo, "Which fruit?")).to_contain_text(re.compile("Pears.*Admin answered", re.S))
+    await expect(bo.answers.last).to_contain_text("Done")
+    assert results(model) == [{"decision": "reject", "comment": "Too soon"}, ["b"]]
+    bo.complain()
+
+
+async def test_tool_is_always_allowed_by_the_owner_alone(ana: Person, model: WireServer, browser: Browser) -> None:
+    """A guest is not offered it. Afterwards another session of the workspace does not ask."""
+    bo = await invited(ana, browser, "Bo")
+    await asked(ana, model, SUM, then="42")
+    await card(bo, "wants to run calculator").get_by_role("button", name="More ways to allow").click()
+    await expect(bo.page.get_by_role("menuitem")).to_have_text(["Allow for this session"])
+    await bo.page.keyboard.press("Escape")
+    await ana.page.get_by_role("button", name="More ways to allow").click()
+    await ana.page.get_by_role("menuitem", name="Always allow for this agent").click()
+    await expect(bo.page.locator(".decision")).to_contain_text("Admin always allows this for this agent")
+    await ana.sees_state("idle")
+    await ana.begin()
+    model.script(asking(SUM), reply("Again"))
+    await ana.say("And again")
+    await expect(ana.answers.last).to_contain_text("Again")
+    bo.complain()
+
+
 async def test_message_and_stop_end_the_wait(ana: Person, model: WireServer) -> None:
     """The composer says that a message skips the question; both leave the card as not answered."""
     await asked(ana, model, CONFIRMATION, then="Never mind")
