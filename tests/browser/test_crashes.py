@@ -66,7 +66,7 @@ async def test_kill_between_two_approvals(ana: Person, model: WireServer, server
     await expect(ana.page.locator(".decision")).to_contain_text("Approved by Admin, Bo")
     assert [each["content"] for each in model.requests[-1].body["messages"] if each["role"] == "tool"] == ["42"]
     for person in (ana, bo):
-        person.complaints.clear()  # the connection that was refused meanwhile
+        person.complaints.clear()  # the connection that was refused in the meantime
 
 
 async def test_kill_while_a_server_asks(ana: Person, model: WireServer, server: Server) -> None:
