@@ -11,6 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.config import Config
+from agents.config_file import DEMO_TOOLS
 from agents.reasoning import Reasoning
 from agents.registry import Registry
 from agents.toolbox import DEFAULT_TOOLS
@@ -234,7 +235,7 @@ def test_configuration_is_changed(admin: Client, session: Session) -> None:
     """ADM-01, MSG-09: tools, rounds and mode, among the offered values; in the history and in the log."""
     page = admin.get(page_of(session))
     form = form_in(page, "session_form")
-    tools = ", ".join([*(tool.name for tool in DEFAULT_TOOLS), "example__*"])
+    tools = ", ".join([*(tool.name for tool in DEFAULT_TOOLS), *DEMO_TOOLS, "example__*"])
     assert (form["tools"], form["max_rounds"], form["mode"]) == (tools, "25", "agent")
     changed = {**form, "tools": "calculator ,", "max_rounds": "3", "mode": "chat"}
     assert admin.post(page_of(session), changed).status_code == 302

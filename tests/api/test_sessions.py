@@ -9,6 +9,7 @@ import pytest
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from agents.config import Config
+from agents.config_file import DEMO_TOOLS
 from agents.registry import Registry
 from agents.toolbox import DEFAULT_TOOLS
 from chat import agents_setup
@@ -179,7 +180,7 @@ def test_configuration_is_read_and_set(asker: Asker, reader: Asker, session: Ses
     before = asker.get(path(session)).json()
     assert (before["mode"], before["config"]["tools"], before["config"]["max_rounds"]) == (
         "agent",
-        [*(tool.name for tool in DEFAULT_TOOLS), "example__*"],
+        [*(tool.name for tool in DEFAULT_TOOLS), *DEMO_TOOLS, "example__*"],
         25,
     )
     changes: dict[str, Any] = {"mode": "run", "config": {"tools": ["calculator"], "max_rounds": 3}}
