@@ -30,7 +30,6 @@ from chat.live.feed import Feed
 from chat.live.hub import Hub
 from chat.live.socket_queue import RELOAD, SocketQueue, takes_nothing
 from chat.live.subscriber import (
-    NO_ACCESS,
     NO_SUCH_SESSION,
     SIGN_IN_AGAIN,
     TOO_MANY_FRAMES,
@@ -340,7 +339,7 @@ async def _answer(socket_queue: SocketQueue, command: Command, work: Coroutine[A
     try:
         await work
     except NoSuchSession:
-        socket_queue.close(NO_ACCESS)
+        socket_queue.set_role(None)
     except ServiceError as error:
         _refuse(socket_queue, command.ref, error.code, error.message, **error.details)
     except (DatabaseError, InterfaceError):

@@ -8,7 +8,7 @@ import gc
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,9 +72,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left_out)
 
 
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Run asynchronous tests in a loop that leaves no connection behind."""
-    return {"test": TestLoop}
+@pytest.fixture(scope="session")
+def _asyncio_loop_factory() -> type[asyncio.AbstractEventLoop]:
+    """Run asynchronous tests in a loop that leaves no connection behind.
+
+    This replaces a fixture of pytest-asyncio. Its hook for loop factories would end each session's fixtures, as the
+    browser and the servers, after every test.
+    """
+    return TestLoop
 
 
 def uses_database(item: pytest.Item) -> bool:

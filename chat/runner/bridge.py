@@ -46,7 +46,8 @@ from chat.runs.changes import (
 )
 from chat.runs.lease import Claim
 from chat.runs.local_runner import BegunTurn
-from chat.runs.reducer import find_tool, reduce
+from chat.runs.reducer import reduce
+from chat.runs.tool_reducer import find_tool
 from chat.runs.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
 from chat.services.runs.delegation import report
 from chat.services.runs.recording import Job, Recorded

@@ -98,6 +98,26 @@ async def test_who_is_removed_is_gone_at_once(
     await viewer.leave()
 
 
+async def test_who_is_refused_a_command_is_gone_at_once(
+    node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-06: a command of a removed user can come before the hub has checked their access."""
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
+    viewer = await SocketViewer(EventsClient(), session, ana).open()
+    async with Socket(path_of(session, "page"), bo) as theirs:
+        theirs.send(type="sync")
+        await viewer.until(lambda: set(viewer.client.people) == {"Ana", "Bo"})
+        monkeypatch.setattr(peoples, "LEAVING", 3600.0)
+        for check in ("_check_access_soon", "_check_user_soon"):
+            monkeypatch.setattr(Hub, check, lambda hub, of: None)
+        await node.do(sharing.unshare, session=session, author=ana, user=bo)
+        theirs.send(type="send", text="Am I still here?")
+        assert await theirs.until(lambda: theirs.close_code) == 4403
+        await viewer.until(lambda: set(viewer.client.people) == {"Ana"})
+    await viewer.leave()
+
+
 @pytest.mark.parametrize("client", FACES)
 async def test_typing_is_shown_until_the_message_comes(
     node: TestNode, ana: User, bo: User, client: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch

@@ -28,7 +28,8 @@ from agents.messages import Text, Thinking, ToolCall, ToolResult
 from agents.providers.scripted import Stop
 from chat.projections.context import TOOL_INTERRUPTED, TOOL_NOT_BEGUN
 from chat.runs.changes import CloseTurn, InsertMessage, RecordUsage, ReportCancelled, ReportStatus, UpdateMessage
-from chat.runs.reducer import EMPTY_ANSWER, RESUME_NOTE, reduce
+from chat.runs.reducer import RESUME_NOTE, reduce
+from chat.runs.response_reducer import EMPTY_ANSWER
 from chat.runs.turn_state import OpenText, OpenTool, ProcessLost, ResponseText, Stopped
 from tests.support.ledger import Clock, Turn
 from tests.support.told import USAGE, calls, events_of

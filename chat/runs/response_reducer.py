@@ -1,0 +1,274 @@
+"""What a response of the model changes in the rows: its texts, its reasoning, the calls that it writes, its figures."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import assert_never
+
+from agents.errors import AgentError
+from agents.events import (
+    PartDone,
+    ReasoningDelta,
+    ResponseDone,
+    ResponseStarted,
+    RetryScheduled,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
+from agents.i18n import gettext as _
+from agents.messages import Json, Message, Source, Text, Thinking, ToolCall, ToolResult
+from agents.safe_text import clean
+from agents.sources import SourceNumbers, cited
+from chat.projections.context import TOOL_NOT_WRITTEN
+from chat.runs.changes import AppendText, Change, InsertMessage, RecordUsage, ReportStatus, UpdateMessage
+from chat.runs.sanitize import sanitize_json, sanitize_name, sanitize_usage
+from chat.runs.turn_rows import Reduced, agent_columns, bounded_sources, insert_error, milliseconds
+from chat.runs.turn_state import Now, OpenText, OpenTool, ResponseText, TurnState, WritingCall
+
+EMPTY_ANSWER = _("The model gave an empty answer. Try again, or choose another model.")
+# Stop reasons after which a response without content is an error. After others more follows, or an error is reported.
+FINAL: tuple[StopReason, ...] = ("end", "tool_use")
+CUT_SHORT: tuple[StopReason, ...] = ("max_tokens", "refusal")
+
+ResponseEvent = ResponseStarted | TextDelta | ReasoningDelta | ToolCallDelta | PartDone | ResponseDone | RetryScheduled
+
+
+def reduce_response(state: TurnState, event: ResponseEvent, now: Now) -> Reduced:
+    """Apply an event of a response, or of the wait before the next attempt at one."""
+    match event:
+        case TextDelta(text):
+            return _delta(state, clean(text), now, reasoning=False)
+        case ReasoningDelta(text):
+            return _delta(state, clean(text), now, reasoning=True)
+        case ToolCallDelta(key, name, text):
+            return _call_delta(state, key, name, clean(text), now)
+        case PartDone(part, key):
+            return _part_done(state, part, key, now)
+        case ResponseStarted(model, provider, window):
+            waited: list[Change] = [ReportStatus("thinking")] if state.retrying else []
+            return _response_started(state, model, provider, window, now), waited
+        case ResponseDone(reason, usage):
+            return _response_done(state, reason, sanitize_usage(usage), now)
+        case RetryScheduled(_, delay, error):
+            state, dropped = drop_writing(state, now)
+            wait = ReportStatus("thinking", activity="retrying", code=error.code, retry_in=math.ceil(delay))
+            return replace(state, requested=now.mono, retrying=True), [*dropped, wait]
+        case _:
+            assert_never(event)
+
+
+def _response_started(state: TurnState, model: str, provider: str, window: int | None, now: Now) -> TurnState:
+    return replace(
+        state,
+        model=model,
+        provider=provider,
+        context_window=window,
+        response_id=now.response_id(),
+        requested=now.mono,
+        first_token_ms=None,
+        texts=(),
+        last_row="",
+        retrying=False,
+    )
+
+
+def _delta(state: TurnState, text: str, now: Now, *, reasoning: bool) -> Reduced:
+    if state.open is not None and state.open.reasoning == reasoning and not state.open.whole:
+        return state, [AppendText(state.open.id, text, reasoning)]
+    state, changes = _end_open(_first_token(state, now), now)
+    row = now.message_id()
+    kind = "reasoning" if reasoning else "text"
+    changes.append(
+        InsertMessage(
+            row,
+            "reasoning_delta" if reasoning else "text_delta",
+            agent_columns(state, now, type=kind, status="streaming", text=text, **_citable(state, reasoning)),
+        )
+    )
+    texts = state.texts if reasoning else (*state.texts, ResponseText(row, now.mono))
+    return replace(state, open=OpenText(row, reasoning, now.mono), texts=texts, last_row=row), changes
+
+
+def _citable(state: TurnState, reasoning: bool) -> Json:
+    """Give a text all pages of the turn while it is written. At its end it keeps those that it cites."""
+    return {"sources": [source.to_json() for source in state.sources]} if state.sources and not reasoning else {}
+
+
+def _first_token(state: TurnState, now: Now) -> TurnState:
+    return (
+        state if state.first_token_ms is not None else replace(state, first_token_ms=milliseconds(state.requested, now))
+    )
+
+
+def _end_open(state: TurnState, now: Now, **fields: object) -> Reduced:
+    """Complete the streaming row because another part begins."""
+    if state.open is None:
+        return state, []
+    return replace(state, open=None), [_ended(state.open, now, **fields)]
+
+
+def _ended(row: OpenText, now: Now, **fields: object) -> UpdateMessage:
+    """Complete a streaming row. A text gets its duration when its response is done (MSG-05)."""
+    values: Json = {"status": "complete", **fields}
+    if row.reasoning:
+        values["duration_ms"] = milliseconds(row.began, now)
+    return UpdateMessage(row.id, "message_updated", values, compact=True)
+
+
+def _call_delta(state: TurnState, key: str, name: str, text: str, now: Now) -> Reduced:
+    """Show a call while the model writes its arguments. It is not a call for the model before it is complete."""
+    if (call := _writing(state, key)) is not None:
+        return state, [AppendText(call.id, text, reasoning=False)] if text else []
+    state, changes = _end_open(_first_token(state, now), now)
+    row = now.message_id()
+    fields = agent_columns(state, now, type="tool_group", status="streaming", tool_name=sanitize_name(name), text=text)
+    changes.append(InsertMessage(row, "message_updated", fields))
+    return replace(state, writing=(*state.writing, WritingCall(row, key)), last_row=row), changes
+
+
+def _writing(state: TurnState, key: str) -> WritingCall | None:
+    return next((call for call in state.writing if call.key == key), None) if key else None
+
+
+def drop_writing(state: TurnState, now: Now) -> Reduced:
+    """End calls that will not be completed. They are shown, but the model does not get them (CTX-03)."""
+    changes: list[Change] = [_unwritten(call, now) for call in state.writing]
+    return replace(state, writing=()), changes
+
+
+def _unwritten(call: WritingCall, now: Now) -> UpdateMessage:
+    fields: Json = {"status": "interrupted", "is_error": True, "result": TOOL_NOT_WRITTEN, "ended_at": now.wall}
+    return UpdateMessage(call.id, "message_updated", fields, compact=True)
+
+
+def cut_off(row: OpenText, **fields: object) -> UpdateMessage:
+    """End a streaming row in the middle of its text."""
+    return UpdateMessage(row.id, "message_updated", {"status": "interrupted", **fields}, compact=True)
+
+
+def _part_done(state: TurnState, part: Text | Thinking | ToolCall, key: str, now: Now) -> Reduced:
+    state = _first_token(state, now)
+    match part:
+        case ToolCall():
+            return _called(state, part, _writing(state, key), now)
+        case Text():
+            # The row stays open until another part begins or the response is done, which sets its duration.
+            return _complete_text(state, part), []
+        case Thinking():
+            if state.open is not None and state.open.reasoning:
+                return _end_open(state, now, provider_data=sanitize_json(dict(part.data)) or None)
+            return _hidden_thinking(state, part, now)
+        case _:
+            assert_never(part)
+
+
+def _complete_text(state: TurnState, part: Text) -> TurnState:
+    """Store the sources of a complete text, and the provider's data. A text that follows data gets its own row."""
+    own = _numbered(part.sources, state.sources)
+    if not (part.data or own or state.sources):
+        return state
+    known = tuple(source for source in own if source not in state.sources)
+    state = replace(state, sources=bounded_sources(state.sources + known))
+    for text in state.texts[-1:]:
+        named = {source.number: source for source in (*(text.sources or ()), *cited(part.text, state.sources), *own)}
+        last = replace(text, data=part.data or text.data, sources=tuple(named[number] for number in sorted(named)))
+        state = replace(state, texts=(*state.texts[:-1], last))
+    is_whole = bool(part.data) and state.open is not None
+    return replace(state, open=replace(state.open, whole=True)) if is_whole and state.open else state
+
+
+def _numbered(cited_by_vendor: tuple[Source, ...], known: tuple[Source, ...]) -> tuple[Source, ...]:
+    """Give numbers to the sources that a vendor names; a page that is known has one."""
+    numbers = SourceNumbers([Message("user", (ToolResult("", "", sources=known),))])
+    return tuple(dict.fromkeys(numbers.number(source.title, source.url) for source in cited_by_vendor))
+
+
+def _hidden_thinking(state: TurnState, part: Thinking, now: Now) -> Reduced:
+    """Store reasoning that came without deltas (redacted). It is not shown, but must be replayed (MSG-08)."""
+    state, changes = _end_open(state, now)
+    row, data = now.message_id(), sanitize_json(dict(part.data)) or None
+    fields = agent_columns(state, now, type="reasoning", status="complete", text=clean(part.text), provider_data=data)
+    return replace(state, last_row=row), [*changes, InsertMessage(row, "message_updated", fields)]
+
+
+def _called(state: TurnState, call: ToolCall, written: WritingCall | None, now: Now) -> Reduced:
+    """Insert a tool call where the model made it; it is executed when the response is done (MSG-08, UI-01).
+
+    `written`: it has a row since the model began to write it.
+    """
+    state, changes = _end_open(state, now)
+    tool = OpenTool(written.id if written else now.message_id(), call.id, sanitize_name(call.name))
+    raw = {"raw_arguments": call.raw} if call.raw else {}
+    fields = agent_columns(
+        state,
+        now,
+        type="tool_group",
+        status="pending",
+        tool_call_id=sanitize_name(call.id),
+        tool_name=tool.name,
+        arguments=sanitize_json(call.arguments),
+        provider_data=sanitize_json({**call.data, **raw}) or None,
+    )
+    if written is None:
+        changes.append(InsertMessage(tool.id, "message_updated", fields))
+        return replace(state, tools=(*state.tools, tool), last_row=tool.id), changes
+    del fields["timestamp"]
+    changes.append(UpdateMessage(tool.id, "message_updated", {**fields, "text": ""}, compact=True))
+    writing = tuple(each for each in state.writing if each is not written)
+    return replace(state, tools=(*state.tools, tool), writing=writing), changes
+
+
+def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now) -> Reduced:
+    state, dropped = drop_writing(state, now)
+    metrics = _metrics(state, usage)
+    rows = [_ended(state.open, now)] if state.open is not None and state.open.reasoning else []
+    rows.extend(_text_done(state, text, now, cut=reason in CUT_SHORT) for text in state.texts)
+    changes: list[Change] = [*dropped, *_summarised(rows, state, metrics, now)]
+    if not (state.texts or state.tools) and reason in FINAL:
+        error = AgentError(EMPTY_ANSWER)
+        changes.append(insert_error(state, error, now, **({} if state.last_row else metrics)))
+    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    changes.append(RecordUsage(state.provider, state.model, usage.input_tokens, state.context_window, tokens))
+    return replace(state, open=None, texts=()), changes
+
+
+def _text_done(state: TurnState, text: ResponseText, now: Now, *, cut: bool) -> UpdateMessage:
+    """End a text with its response. A text that was cut off there can be continued (RUN-12)."""
+    is_streaming = state.open is not None and state.open.id == text.id
+    status = "interrupted" if cut and is_streaming else "complete"
+    fields: Json = {"duration_ms": milliseconds(text.began, now), "status": status}
+    if text.data and status == "complete":
+        fields["provider_data"] = sanitize_json(dict(text.data))
+    if text.sources is not None:
+        fields["sources"] = [source.to_json() for source in text.sources] or None
+    return UpdateMessage(text.id, "message_updated", fields, compact=is_streaming)
+
+
+def _summarised(rows: list[UpdateMessage], state: TurnState, metrics: Json, now: Now) -> list[UpdateMessage]:
+    """Add the metrics to the response's last row (MSG-06), and report response_done (RUN-02) with the last text.
+
+    Without a text, the last row reports response_done.
+    """
+    if state.last_row and all(row.id != state.last_row for row in rows):
+        rows = [*rows, UpdateMessage(state.last_row, "message_updated", {})]
+    reporting_row = state.texts[-1].id if state.texts else state.last_row
+    began = state.texts[0].began if state.texts else state.requested
+    details = {"duration_ms": milliseconds(began, now), "usage": metrics}
+    rows = [replace(row, fields=row.fields | metrics) if row.id == state.last_row else row for row in rows]
+    return [replace(row, name="response_done", details=details) if row.id == reporting_row else row for row in rows]
+
+
+def _metrics(state: TurnState, usage: Usage) -> Json:
+    known = [count for count in (usage.input_tokens, usage.output_tokens) if count is not None]
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "total_tokens": sum(known) if known else None,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "first_token_latency_ms": state.first_token_ms,
+    }

@@ -1,0 +1,148 @@
+"""What running tools change in the rows: their state, their output, what they ask people."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from agents.events import (
+    ToolAnswered,
+    ToolAsked,
+    ToolDelegated,
+    ToolOutput,
+    ToolReturned,
+    ToolStarted,
+    ToolWaiting,
+)
+from agents.messages import Json, ToolCall, ToolResult
+from agents.safe_text import clean
+from chat.projections.context import own_call_id
+from chat.runs.changes import AskPeople, Delegate, ReportStatus, UpdateMessage, WithdrawQuestion
+from chat.runs.turn_rows import Reduced, bounded_sources, milliseconds
+from chat.runs.turn_state import Now, OpenTool, TurnState
+
+LONGEST_ORIGIN = 200
+
+ToolEvent = ToolStarted | ToolOutput | ToolAsked | ToolAnswered | ToolWaiting | ToolDelegated | ToolReturned
+
+
+def reduce_tools(state: TurnState, event: ToolEvent, now: Now) -> Reduced:
+    """Apply an event of a tool call. Events of unknown calls change nothing."""
+    match event:
+        case ToolStarted(call):
+            return _tool_started(state, call, now)
+        case ToolOutput(call_id, text):
+            return _tool_output(state, call_id, clean(text))
+        case ToolAsked(call_id, question):
+            return _tool_asked(state, call_id, question)
+        case ToolAnswered(call_id, _, withdrawn):
+            return _tool_answered(state, call_id, withdrawn)
+        case ToolWaiting():
+            return _tool_waiting(state, event, now)
+        case ToolDelegated(call):
+            return _tool_delegated(state, call, now)
+        case ToolReturned(result):
+            return _tool_returned(state, result, now)
+        case _:
+            assert_never(event)
+
+
+def _tool_started(state: TurnState, call: ToolCall, now: Now) -> Reduced:
+    tool = find_tool(state, call.id)
+    if tool is None:
+        return state, []
+    begun = replace(tool, began=now.mono, waiting=False)
+    tools = tuple(begun if each is tool else each for each in state.tools)
+    update = UpdateMessage(tool.id, "tool_exec_start", {"status": "running", "timestamp": now.wall})
+    return replace(state, tools=tools), [update, ReportStatus("tool_calling", tool.name)]
+
+
+def _tool_output(state: TurnState, call_id: str, text: str) -> Reduced:
+    """Show the end of a running tool's output, in place of what was shown before."""
+    tool = find_tool(state, call_id)
+    if tool is None:
+        return state, []
+    tools = tuple(replace(tool, output=text) if each is tool else each for each in state.tools)
+    return replace(state, tools=tools), [UpdateMessage(tool.id, "message_updated", {"result": text})]
+
+
+def _tool_asked(state: TurnState, call_id: str, question: Json) -> Reduced:
+    """Ask people what a running call wants to know. The call keeps its process."""
+    tool = find_tool(state, call_id)
+    if tool is None or tool.began is None:
+        return state, []
+    tools = tuple(replace(tool, asking=True) if each is tool else each for each in state.tools)
+    return replace(state, tools=tools), [AskPeople(tool.id, question), ReportStatus("waiting")]
+
+
+def _tool_answered(state: TurnState, call_id: str, withdrawn: str) -> Reduced:
+    """Let a call go on. The answer is in its row already, with the status; only a withdrawal is not."""
+    tool = find_tool(state, call_id)
+    if tool is None or not tool.asking:
+        return state, []
+    tools = tuple(replace(tool, asking=False) if each is tool else each for each in state.tools)
+    return replace(state, tools=tools), [WithdrawQuestion(tool.id, withdrawn)] if withdrawn else []
+
+
+def _tool_waiting(state: TurnState, event: ToolWaiting, now: Now) -> Reduced:
+    """Ask people. A turn that goes on while other calls still wait asks again, which changes nothing."""
+    tool = find_tool(state, event.call.id)
+    if tool is None or tool.waiting:
+        return state, []
+    tools = tuple(replace(tool, waiting=True) if each is tool else each for each in state.tools)
+    fields: Json = {"status": "waiting", "question": event.kind, "timestamp": now.wall}
+    if not event.needs.is_plain:
+        fields["approval"] = {"needed": event.needs.approvals, "approvers": event.needs.approvers, "decisions": []}
+    if event.origin:
+        fields["origin"] = clean(event.origin)[:LONGEST_ORIGIN]
+    return replace(state, tools=tools), [UpdateMessage(tool.id, "message_updated", fields)]
+
+
+def _tool_delegated(state: TurnState, call: ToolCall, now: Now) -> Reduced:
+    """Give a task to another agent, once: a turn that goes on while it works calls it again."""
+    tool = find_tool(state, call.id)
+    if tool is None or tool.waiting:
+        return state, []
+    tools = tuple(replace(tool, waiting=True, delegated=True) if each is tool else each for each in state.tools)
+    update = UpdateMessage(tool.id, "tool_exec_start", {"status": "waiting", "timestamp": now.wall})
+    return replace(state, tools=tools), [update, Delegate(tool.id), ReportStatus("tool_calling", tool.name)]
+
+
+def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
+    tool = find_tool(state, result.call_id)
+    if tool is None:
+        return state, []
+    tools = tuple(each for each in state.tools if each is not tool)
+    status = "failed" if result.is_error else "complete"
+    update = tool_ended(tool, status, clean(result.content), result.is_error, now)
+    found = tuple(source for source in bounded_sources(result.sources) if source not in state.sources)
+    state = replace(state, sources=bounded_sources(state.sources + found))
+    foreign: Json = {"origin": clean(result.origin)[:LONGEST_ORIGIN]} if result.origin else {}
+    if result.sources:
+        foreign["sources"] = [source.to_json() for source in bounded_sources(result.sources)]
+    if result.files:
+        foreign["files"] = [file.to_json() for file in result.files]
+    update = replace(update, fields=update.fields | foreign)
+    running = [each.name for each in tools if each.began is not None]
+    tell = ReportStatus("tool_calling", running[-1]) if running else ReportStatus("thinking")
+    if any(each.asking for each in tools):
+        tell = ReportStatus("waiting")
+    return replace(state, tools=tools), [update, tell]
+
+
+def find_tool(state: TurnState, call_id: str) -> OpenTool | None:
+    """Find a call by its id, or by the id that the context gives to a row with a missing or duplicate call id."""
+    return next((tool for tool in state.tools if call_id in (tool.call_id, own_call_id(tool.id))), None)
+
+
+def tool_ended(tool: OpenTool, status: str, content: str, is_error: bool, now: Now) -> UpdateMessage:
+    """End a call's row. A call that never ran has no duration."""
+    fields: Json = {"status": status, "result": content, "is_error": is_error, "ended_at": now.wall}
+    if tool.began is not None:
+        fields["duration_ms"] = milliseconds(tool.began, now)
+    return UpdateMessage(tool.id, "tool_exec_end", fields)
+
+
+def after_output(tool: OpenTool, text: str) -> str:
+    """Keep what a tool has shown until it was interrupted (RUN-08)."""
+    return f"{tool.output.rstrip()}\n{text}" if tool.output.strip() else text
