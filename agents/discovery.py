@@ -17,7 +17,9 @@ logger = logging.getLogger(__name__)
 FRESH_SECONDS = 600.0
 # After a failure, sooner: the server may just be starting.
 RETRY_SECONDS = 60.0
+# So long pages wait for a list. One that comes later, as from a server that is loading, is used all the same.
 LISTING_SECONDS = 5.0
+ANSWER_SECONDS = 30.0
 
 # Known without asking, the default first.
 BUILT_IN: dict[ProviderType, tuple[str, ...]] = {
@@ -40,7 +42,7 @@ ListModels = Callable[[], Awaitable[Sequence[str]]]
 
 
 class Listing:
-    """The models of one provider. Never raises and never keeps anybody waiting longer than LISTING_SECONDS."""
+    """The models of one provider. Never raises, and keeps no one waiting longer than LISTING_SECONDS."""
 
     def __init__(
         self, name: str, config: ProviderConfig, ask: ListModels, clock: Callable[[], float] = time.monotonic
@@ -53,6 +55,7 @@ class Listing:
         self._found: list[str] = []
         self._due = float("-inf")
         self._task: asyncio.Task[None] | None = None
+        self._asked_at = 0.0
 
     @property
     def is_complete(self) -> bool:
@@ -64,13 +67,20 @@ class Listing:
         return self._config.listed or self._found or self._built_in()
 
     async def refresh(self) -> None:
-        """Ask again when it is time; wait for the answer only while nothing is known by asking."""
+        """Ask again when it is time; wait for the answer only while nothing is known by asking.
+
+        The wait begins with the question, so that a silent server does not delay each page.
+        """
         if self.is_complete or (self._clock() < self._due and not self._is_asking()):
             return
         if not self._is_asking():
             self._task = asyncio.create_task(self._update(), name=f"models of {self._name}")
+            self._asked_at = self._clock()
         if self._task is not None and not self._found:
-            await asyncio.shield(self._task)
+            rest = self._asked_at + LISTING_SECONDS - self._clock()
+            await asyncio.wait([self._task], timeout=max(0.0, rest))
+            if not self._task.done():
+                self.problem = f"{self._name} did not list its models within {LISTING_SECONDS:g} seconds."
 
     async def close(self) -> None:
         if self._is_asking() and self._task is not None:
@@ -83,10 +93,10 @@ class Listing:
 
     async def _update(self) -> None:
         try:
-            async with asyncio.timeout(LISTING_SECONDS):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 names = await self._ask()
         except TimeoutError:
-            self._failed(f"{self._name} did not list its models within {LISTING_SECONDS:g} seconds.")
+            self._failed(f"{self._name} did not list its models within {ANSWER_SECONDS:g} seconds.")
         except ProviderError as error:
             self._failed(str(error))
         except Exception:  # whatever a server says, the page must open

@@ -77,6 +77,13 @@ def _own_or_shared(user: User) -> Q:
     return Q(owner=user, owner__is_active=True) | Q(pk__in=_shares().filter(user=user).values("session"))
 
 
+def in_lists_at_once(session_id: str, user_ids: Iterable[int]) -> set[int]:
+    """Return those of some users who have a session in their lists without opening it: its owner, and its people."""
+    users = set(user_ids)
+    owner = Session.objects.filter(pk=session_id, owner__in=users).values_list("owner", flat=True)
+    return {*owner, *_shares().filter(session=session_id, user__in=users).values_list("user", flat=True)}
+
+
 def open_to(user: User) -> Q:
     """Return the condition for sessions, deleted ones too, that are open to the members of a workspace of the user.
 

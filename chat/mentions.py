@@ -1,4 +1,7 @@
-"""Whom a text mentions: agents and people, by their name after an @ (RUN-17, LIVE-07). Pure."""
+"""Whom a text mentions: agents and people, by their name after an @ (RUN-17, LIVE-07). Pure.
+
+Names in code and in web addresses mention no one: the page marks none there.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+
+from chat.user_markup import plain_parts
 
 # Every agent has this name, beside its own.
 ANY_AGENT = "agent"
@@ -35,7 +40,7 @@ def mentioned(text: str, names: Mapping[str, str]) -> list[str]:
     known: dict[str, str] = {}
     for name, agent in names.items():
         known.setdefault(name.casefold(), agent)
-    found = (match[1].casefold() for match in _matches(text, names))
+    found = (name.casefold() for _start, name in _matches(text, names))
     return list(dict.fromkeys(known[name] for name in found if name in known))
 
 
@@ -53,18 +58,23 @@ def mentioned_people(text: str, names: Iterable[tuple[str, int]]) -> list[Mentio
     for name, user_id in names:
         known.setdefault(name.casefold(), {})[user_id] = None
     return [
-        Mention(user_id, match.start(), match.end() - match.start())
-        for match in _matches(text, known, MOST_LOOKED_AT)
-        for user_id in known.get(match[1].casefold(), ())
+        Mention(user_id, start, len(found) + 1)
+        for start, found in _matches(text, known, MOST_LOOKED_AT)
+        for user_id in known.get(found.casefold(), ())
     ]
 
 
-def _matches(text: str, names: Iterable[str], most: int | None = None) -> Iterator[re.Match[str]]:
-    """Yield where one of the names follows an @, the longest that fits, among the first `most` @ that can mention."""
+def _matches(text: str, names: Iterable[str], most: int | None = None) -> Iterator[tuple[int, str]]:
+    """Yield where one of the names follows an @, and the longest that fits, among the first `most` possible @."""
     anyone = "|".join(map(re.escape, sorted((name for name in names if name), key=len, reverse=True)))
-    if not anyone:
+    if not anyone or "@" not in text:
         return
     pattern = re.compile(f"@({anyone}){NOT_LONGER}", re.IGNORECASE)
-    for at in islice(_POSSIBLE.finditer(text), most):
-        if match := pattern.match(text, at.start()):
-            yield match
+    possible = (
+        (start, part, at.start())
+        for start, part in ((start, text[start:end]) for start, end in plain_parts(text))
+        for at in _POSSIBLE.finditer(part)
+    )
+    for start, part, at in islice(possible, most):
+        if match := pattern.match(part, at):
+            yield start + at, match[1]

@@ -68,3 +68,28 @@ def test_long_text_of_at_signs_costs_little() -> None:
     """LIVE-07: only the first ones are looked at, because each can cost as much as there are names."""
     assert mentioned_people("@" * 100_000 + "@Bo", PEOPLE) == []
     assert len(mentioned_people("@Bo " * 500, PEOPLE)) == MOST_LOOKED_AT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see `@Bo`",
+        "``@Bo``",
+        "```\n@Bo\n```",
+        "~~~python\n@Bo.setter\n~~~\n",
+        "https://social.example/@Bo",
+        "www.social.example/@Bo",
+    ],
+)
+def test_names_in_code_and_addresses_are_none(text: str) -> None:
+    """LIVE-07, RUN-17: neither people nor agents, and the text after it counts by its own places."""
+    assert mentioned_people(text, PEOPLE) == []
+    assert not mentions(text.replace("@Bo", "@agent"), NAMES)
+    after = f"{text}\n@Bo"
+    assert mentioned_people(after, PEOPLE) == [Mention(1, len(after) - 3, 3)]
+
+
+@pytest.mark.parametrize("text", ["`@Bo", "```\n@Bo", "` @Bo\n`"])
+def test_code_that_is_not_closed_is_text(text: str) -> None:
+    """LIVE-07: as the page shows it."""
+    assert [each.user_id for each in mentioned_people(text, PEOPLE)] == [1]

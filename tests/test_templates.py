@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from django.conf import settings
-from django.template import Engine
+from django.template import Engine, engines
+from django.utils import translation
 
 from config.templates import condense
 
@@ -46,3 +47,10 @@ def test_own_templates_are_condensed_and_those_of_packages_are_not() -> None:
     own, other = (engine.find_template(name)[0].source for name in ("base.html", "admin/login.html"))
     assert own == condense((settings.BASE_DIR / "templates/base.html").read_text())
     assert "\n\n" in other
+
+
+@pytest.mark.parametrize(("language", "text"), [("en", "a. b"), ("zh-hans", "a.b"), ("zh-hant", "a.b")])
+def test_gap_between_sentences_is_that_of_the_language(language: str, text: str) -> None:
+    """UI-13: Chinese sentences follow each other without a space."""
+    with translation.override(language):
+        assert engines["django"].from_string("{% load parley %}a.{% gap %}b").render() == text

@@ -18,12 +18,14 @@ from chat.errors import ServiceError
 from chat.models import Session, User
 from chat.queries import presets
 from chat.rendering.text.formatting import EFFORT_LEVELS
+from chat.services.people import sharing
 from chat.services.sessions import lifecycle
 from chat.services.transaction import SessionTransaction
 
 # The names of the fields in the log. The log stores them in English and translates them for display.
 LOGGED = {
     "title": gettext_noop("Title"),
+    "workspace_role": gettext_noop("Workspace access"),
     "agent": gettext_noop("Agent"),
     "model": gettext_noop("Model"),
     "mode": gettext_noop("Mode"),
@@ -39,6 +41,7 @@ class SessionForm(forms.Form):
     """A form that submits the initial value of each field too: only changed fields are saved."""
 
     title = TextField(max_length=200, label=gettext_lazy("Title"), show_hidden_initial=True)
+    workspace_role = forms.ChoiceField(required=False, label=gettext_lazy("Workspace access"), show_hidden_initial=True)
     agent = forms.ChoiceField(required=False, label=gettext_lazy("Agent"), show_hidden_initial=True)
     model = forms.ChoiceField(required=False, label=gettext_lazy("Model"), show_hidden_initial=True)
     mode = forms.ChoiceField(
@@ -83,6 +86,7 @@ class SessionForm(forms.Form):
         """`with_text` is false for staff who may not read what users write, such as titles and system prompts."""
         super().__init__(data, initial=values_of(session))
         self.session = session
+        self._set_choices("workspace_role", _accesses(session))
         self._set_choices("agent", [(each.name, each.title) for each in presets.presets()])
         known = [f"{choice.provider}/{choice.model}" for choice in registry().known_models() if choice.model]
         self._set_choices("model", [(name, name) for name in known])
@@ -94,6 +98,9 @@ class SessionForm(forms.Form):
             del self.fields["title"], self.fields["system_prompt"]
         for field in self.fields.values():
             field.disabled = not is_editable
+        if not with_text or session.caller_session_id:
+            # Who opened a session to a workspace of their own could read it; and sessions below another one follow it.
+            self.fields["workspace_role"].disabled = True
 
     def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
         """Set the choices of a field, with the session's present value if it is not among them."""
@@ -102,11 +109,21 @@ class SessionForm(forms.Form):
         self.fields[name].choices = [*missing, *choices]  # type: ignore[attr-defined]  # all these fields are ChoiceFields
 
 
+def _accesses(session: Session) -> list[tuple[str, str]]:
+    named = {"workspace": session.workspace.name}
+    return [
+        ("", _("Only people it is shared with")),
+        ("viewer", _("Anyone in %(workspace)s can view") % named),
+        ("editor", _("Anyone in %(workspace)s can edit") % named),
+    ]
+
+
 def values_of(session: Session) -> dict[str, str]:
     """Return a session's fields as the form's initial values."""
     config, reasoning = presets.kept(session), Reasoning.of(session.config_values)
     return {
         "title": session.title,
+        "workspace_role": session.workspace_role,
         "agent": session.agent,
         "model": f"{session.provider}/{session.model}" if session.model else "",
         "mode": session.mode,
@@ -170,6 +187,8 @@ def _save_field(form: SessionForm, name: str, author: User) -> None:
     match name:
         case "title":
             lifecycle.rename(**target, title=value)
+        case "workspace_role":
+            sharing.open_to_workspace(**target, role=value)
         case "agent":
             lifecycle.set_agent(**target, agent=value)
         case "model":

@@ -191,7 +191,13 @@ def _with_excerpts(rows: QuerySet[Any]) -> QuerySet[Any]:
     return excerpts
 
 
-CONFIGURATION = [("agent", "model"), ("reasoning_effort", "thinking_budget"), ("mode", "max_rounds"), "tools"]
+CONFIGURATION = [
+    "workspace_role",
+    ("agent", "model"),
+    ("reasoning_effort", "thinking_budget"),
+    ("mode", "max_rounds"),
+    "tools",
+]
 FIELDSETS: list[Any] = [(None, {"fields": ["title", *CONFIGURATION, "system_prompt"]})]
 # For staff who may not read messages: titles and system prompts can repeat what users write.
 FIELDSETS_WITHOUT_TEXT: list[Any] = [(None, {"fields": CONFIGURATION})]

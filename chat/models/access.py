@@ -12,9 +12,9 @@ from chat.models.session import Session
 class SessionRole(models.TextChoices):
     """What a user may do in a session. Each role includes the permissions of the roles before it."""
 
-    VIEWER = "viewer"
-    EDITOR = "editor"
-    OWNER = "owner"
+    VIEWER = "viewer", _("Viewer")
+    EDITOR = "editor", _("Editor")
+    OWNER = "owner", _("Owner")
 
     @property
     def rank(self) -> int:

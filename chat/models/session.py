@@ -20,7 +20,7 @@ SENDING = "sends:"
 
 
 # As `SHARED_ROLES` of chat/models/access.py, which imports this module.
-WORKSPACE_ROLES = [("viewer", "Viewer"), ("editor", "Editor")]
+WORKSPACE_ROLES = [("viewer", _("Viewer")), ("editor", _("Editor"))]
 
 
 class Session(models.Model):

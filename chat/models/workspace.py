@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 
 class Workspace(models.Model):
@@ -30,10 +31,10 @@ class Membership(models.Model):
     """
 
     class Role(models.TextChoices):
-        OWNER = "owner"
-        ADMIN = "admin"
-        MEMBER = "member"
-        GUEST = "guest"
+        OWNER = "owner", pgettext_lazy("workspace role", "Owner")
+        ADMIN = "admin", pgettext_lazy("workspace role", "Admin")
+        MEMBER = "member", pgettext_lazy("workspace role", "Member")
+        GUEST = "guest", pgettext_lazy("workspace role", "Guest")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships", verbose_name=_("workspace"))
     user = models.ForeignKey(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     class Seen(TypedDict):
         pinned_at: datetime | None
         unread: bool
-        mentioned: bool
+        mention: int
         waiting: bool
 
     Row = WithAnnotations[Session, Seen]
@@ -45,8 +45,8 @@ MOST = 2000
 class Listed:
     """A session as its row in the list shows it. `caller`: the title of the session that its agent works for.
 
-    `owner` is set if another user owns it. `mentioned`: a message that the user has not read mentions them. `working`:
-    an agent works in it; `waiting`: it waits for an answer that the user may give.
+    `owner` is set if another user owns it. `mention`: the revision of the last message that mentions the user, or 0 if
+    they have read it. `working`: an agent works in it; `waiting`: it waits for an answer that the user may give.
     """
 
     id: str
@@ -61,7 +61,12 @@ class Listed:
     waiting: bool
     updated_at: datetime
     caller: str | None = None
-    mentioned: bool = False
+    mention: int = 0
+
+    @property
+    def mentioned(self) -> bool:
+        """Whether a message that the user has not read mentions them."""
+        return self.mention > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +216,10 @@ def _with_status(user: User, sessions: QuerySet[Session]) -> QuerySet[Row]:
     sessions = sessions.select_related("owner", "run", "workspace", "caller_session")
     mine = FilteredRelation("participations", condition=Q(participations__user=user))
     sessions = sessions.alias(mine=mine, read=Coalesce("mine__read_revision", 0))
-    is_mentioned = When(mine__mentioned_revision__gt=F("read"), then=Value(True))
-    mentioned = Case(is_mentioned, default=Value(False), output_field=BooleanField())
+    is_mentioned = When(mine__mentioned_revision__gt=F("read"), then=F("mine__mentioned_revision"))
+    mention = Case(is_mentioned, default=Value(0))
     sessions = sessions.annotate(
-        pinned_at=F("mine__pinned_at"), unread=Exists(_unseen(user)), mentioned=mentioned, waiting=_waiting(user)
+        pinned_at=F("mine__pinned_at"), unread=Exists(_unseen(user)), mention=mention, waiting=_waiting(user)
     )
     return sessions.order_by("-waiting", F("pinned_at").desc(nulls_last=True), "-updated_at", "pk")
 
@@ -249,7 +254,7 @@ def _listed(session: Row, user: User) -> Listed:
         archived=session.status == Session.Status.ARCHIVED,
         pinned=session.pinned_at is not None,
         unread=session.unread,
-        mentioned=session.mentioned,
+        mention=session.mention,
         working=not session.waiting
         and (session.run.delegating or session.run.state not in (RunState.IDLE, RunState.WAITING)),
         waiting=session.waiting,

@@ -20,7 +20,7 @@ def milliseconds(since: float, now: Now) -> int:
 
 
 def agent_columns(state: TurnState, now: Now, **fields: object) -> Json:
-    """Return the columns that all rows of the agent at work have, and `fields`."""
+    """Return the columns that all rows of the turn's agent have, and `fields`."""
     return {
         "role": "assistant",
         "turn_id": state.turn_id,

@@ -10,6 +10,7 @@ from django.template import Context
 from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language
 
 from chat.assets import styles
 from chat.assets.scripts import modules_of
@@ -35,6 +36,12 @@ register.filter("colour", formatting.colour)
 
 
 register.simple_tag(attached)
+
+
+@register.simple_tag
+def gap() -> str:
+    """Return what is between two sentences: Chinese has no space after a full stop."""
+    return "" if (get_language() or "").startswith("zh") else " "
 
 
 @register.simple_tag

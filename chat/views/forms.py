@@ -15,7 +15,7 @@ from chat.services.people.security_log import Kind, record
 
 WRONG_PASSWORD = _("Wrong password.")
 # Of the validators in the settings.
-PASSWORD_HELP = _("At least 8 characters. Not a common password, and not like your name.")
+PASSWORD_HELP = _("At least 8 characters. Avoid common passwords and your own name.")
 
 
 class SignInForm(AuthenticationForm):

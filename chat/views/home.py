@@ -195,8 +195,14 @@ def _home(
     request: SignedInRequest, *, text: str = "", agent: str = "", refused: str = "", status: int = 200
 ) -> HttpResponse:
     places = places_of(request.user)
+    first_name = next(iter(request.user.sender.split()), "")
     if places.here is None and not may_begin_sessions(request.user):
-        values = {"recent": recent(request.user, RECENT), "styles": STYLES, **rail_values(request, places)}
+        values = {
+            "first_name": first_name,
+            "recent": recent(request.user, RECENT),
+            "styles": STYLES,
+            **rail_values(request, places),
+        }
         return render(request, "chat/guest_home.html", values, status=status)
     known = agents(request.user, places.here)
     values = {
@@ -204,7 +210,7 @@ def _home(
         "agent": next((each for each in known if each.name == agent), known[0]),
         "settings_of_models": SETTINGS_OF_MODELS,
         "is_demo": not registry().has_models(),
-        "first_name": next(iter(request.user.sender.split()), ""),
+        "first_name": first_name,
         "text": text,
         "limit": settings.MAX_MESSAGE_CHARS,
         "refused": refused,

@@ -23,7 +23,7 @@ from chat.queries import presets
 from chat.rendering.messages.frames import message_html, session_parts, status_html
 from chat.services.people.sharing import members
 from chat.services.people.workspaces import Places, enter, places_of
-from chat.services.sessions.user_state import state_of
+from chat.services.sessions.user_state import state_of, take_into_list
 from chat.views.frames import WITH_FRAMES
 from chat.views.home import rail_values, spoken
 from chat.views.profile_pictures import picture_url
@@ -40,6 +40,8 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     snapshot = reading.session_snapshot(row)
     page = reading.page_of(row)
     inside = members(row)
+    if all(member.user.pk != request.user.pk for member in inside):
+        take_into_list(session=row, user=request.user)  # before the list is read
     places = _places(request, row)
     own_place = places.here if places.here is not None and places.here.id == row.workspace_id else None
     people = [member.user for member in inside]

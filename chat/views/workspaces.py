@@ -9,7 +9,6 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -27,12 +26,6 @@ from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
 
 Verdict = ApprovalRule.Verdict
-ROLES = {
-    Membership.Role.OWNER: pgettext_lazy("workspace role", "Owner"),
-    Membership.Role.ADMIN: pgettext_lazy("workspace role", "Admin"),
-    Membership.Role.MEMBER: pgettext_lazy("workspace role", "Member"),
-    Membership.Role.GUEST: pgettext_lazy("workspace role", "Guest"),
-}
 
 
 @never_cache
@@ -58,7 +51,7 @@ def _change_role(request: SignedInRequest, workspace: Workspace) -> None:
     who, role = number(request.POST.get("user_id", "")) or 0, request.POST.get("role", "")
     changed = members.change_role(author=request.user, workspace_id=workspace.pk, user_id=who, role=role)
     words = _("%(name)s is now: %(role)s")
-    messages.success(request, words % {"name": changed.user.sender, "role": ROLES[Membership.Role(changed.role)]})
+    messages.success(request, words % {"name": changed.user.sender, "role": Membership.Role(changed.role).label})
 
 
 def _remove(request: SignedInRequest, workspace: Workspace) -> None:
@@ -135,9 +128,9 @@ def _page(
         "styles": ["css/dialog.css", "css/settings.css"],
         "workspace": workspace,
         "may": {permission.value: True for permission in granted},
-        "my_role": ROLES[Membership.Role(mine.role)],
+        "my_role": Membership.Role(mine.role).label,
         "people": [_person(each, mine) for each in found],
-        "roles": [(role, ROLES[Membership.Role(role)]) for role in members.given_roles(mine.role)],
+        "roles": [(role, Membership.Role(role).label) for role in members.given_roles(mine.role)],
         "usage": usage_by_owner(workspace) if Permission.SEE_USAGE in granted else [],
         "rules": rules_in(workspace),
         "verdicts": [(each.value, each.label) for each in (Verdict.ASK, Verdict.ALLOW, Verdict.DENY)],
@@ -160,7 +153,7 @@ def _person(each: Membership, mine: Membership) -> dict[str, Any]:
     return {
         "membership": each,
         "picture": picture_url(each.user),
-        "role": ROLES[Membership.Role(each.role)],
+        "role": Membership.Role(each.role).label,
         "is_me": each.pk == mine.pk,
         "can_change": is_manager and outranks,
     }

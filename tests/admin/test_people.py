@@ -322,3 +322,9 @@ def test_pages_cost_the_same_for_one_and_for_thirty(root: Client, workspace: Wor
         create_session(owner=person(f"P{number}"))
         person(f"Q{number}", workspace)
     assert counts() == at_one
+
+
+def test_roles_have_names_in_the_language_of_the_page(root: Client, workspace: Workspace) -> None:
+    """UI-13: in the list of a workspace's members, too."""
+    answer = root.get(page_of(workspace), headers={"accept-language": "zh-CN"})
+    assert "所有者" in answer.content.decode()

@@ -16,7 +16,8 @@ from agents.reasoning import Reasoning
 from agents.registry import Registry
 from agents.toolbox import DEFAULT_TOOLS
 from chat import agents_setup
-from chat.models import ChatMessage, Session, SessionRevision, SessionRun, User
+from chat.access import role_in
+from chat.models import ChatMessage, SecurityEvent, Session, SessionRevision, SessionRun, User
 from chat.services.sessions import lifecycle
 from tests.admin.conftest import signed_in
 from tests.admin.pages import form_in, page_of, said, soup_of
@@ -246,3 +247,35 @@ def test_configuration_is_changed(admin: Client, session: Session) -> None:
         refused = admin.post(page_of(session), {**form, **wrong})
         assert (refused.status_code, "Nothing was saved" in said(refused)) == (200, True)
     assert Session.objects.get(pk=session.pk).config == session.config
+
+
+def test_session_is_opened_to_its_workspace(admin: Client, mia: User, bo: User, session: Session) -> None:
+    """UI-23, ADM-02: by the service of the share dialog, in the log and the security log; mia is no member."""
+    form = form_in(admin.get(page_of(session)), "session_form")
+    assert form["workspace_role"] == ""
+    assert save(admin, session, workspace_role="viewer").status_code == 302
+    session.refresh_from_db()
+    assert role_in(bo, session) == "viewer"
+    assert role_in(mia, session) is None
+    event = SecurityEvent.objects.get(kind="shared")
+    assert (event.actor, event.details["to"], event.details["role"]) == (mia, "workspace", "viewer")
+    assert LogEntry.objects.filter(action_flag=2).get().get_change_message() == "Changed Workspace access."
+    save(admin, session, workspace_role="")
+    session.refresh_from_db()
+    assert role_in(bo, session) is None
+
+
+def test_only_who_may_read_messages_opens_a_session(staff_with: Any, bo: User, session: Session) -> None:
+    """ADM-03: a member of the workspace could read it then."""
+    half = signed_in(staff_with("view_session", "change_session", name="half"))
+    page = half.get(page_of(session))
+    assert soup_of(page).select_one("[name=workspace_role]").has_attr("disabled")  # type: ignore[union-attr]  # it is there
+    half.post(page_of(session), {**form_in(page, "session_form"), "workspace_role": "viewer"})
+    assert Session.objects.get(pk=session.pk).workspace_role == ""
+
+
+def test_session_of_a_former_member_is_not_opened(admin: Client, ana: User, session: Session) -> None:
+    """UI-23: neither by its owner nor by staff."""
+    ana.memberships.all().delete()
+    assert save(admin, session, workspace_role="editor").status_code == 200
+    assert Session.objects.get(pk=session.pk).workspace_role == ""

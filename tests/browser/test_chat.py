@@ -45,15 +45,23 @@ async def test_printed_link_leads_to_where_one_begins(model: WireServer, server:
 
 
 async def test_sent_message_is_answered_live(ana: Person, model: WireServer) -> None:
-    """RUN-01, UI-06, UI-07: the status shows at once, the text streams under the right model, then the agent idles."""
-    gate = asyncio.Event()
-    model.script(reply("Hello ", gate=gate, rest=("**world**.",)))
+    """RUN-01, UI-06, UI-07: the status shows at once, the text streams under the right model, then the agent idles.
+
+    From its first letter on, the text itself says that the agent is at it.
+    """
+    gates = asyncio.Event(), asyncio.Event()
+    start = openai.sse(openai.role(), done=False)
+    hello = openai.sse(*openai.text("Hello "), done=False)
+    end = openai.sse(*openai.text("**world**."), openai.finish(), openai.usage())
+    model.script(Reply([*start, gates[0], *hello, gates[1], *end]))
     await ana.say("Hi there")
+    await expect(ana.page.get_by_text("Thinking…")).to_be_visible()
+    gates[0].set()
     await expect(ana.answers).to_have_count(1)
     await expect(ana.answers.first).to_contain_text("Hello")
     await expect(ana.answers.first).to_contain_text("wire-large")
-    await expect(ana.page.get_by_text("Thinking…")).to_be_visible()
-    gate.set()
+    await expect(ana.page.get_by_text("Thinking…")).to_be_hidden()
+    gates[1].set()
     await expect(ana.answers.first.locator("strong")).to_have_text("world")
     await ana.sees_state("idle")
     await expect(ana.page.get_by_text("Thinking…")).to_have_count(0)

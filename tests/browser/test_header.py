@@ -220,3 +220,20 @@ async def test_picture_of_who_joins_later_is_shown(ana: Person, browser: Browser
     await bo.page.get_by_role("button", name="Join").click()
     await expect(ana.page.locator("#presence .face img").first).to_be_attached()
     bo.complain()
+
+
+async def test_header_is_one_line_and_keeps_its_place(ana: Person, browser: Browser) -> None:
+    """UI-11: beside an open panel, with the faces of two people; a lost connection adds its banner below."""
+    bo = await invited(ana, browser, "Bo")
+    page = ana.page
+    await page.get_by_role("button", name="Rename").wait_for()
+    await expect(page.locator("#presence .face")).to_have_count(2)
+    height = "document.querySelector('.top').offsetHeight"
+    place = "document.getElementById('rename').getBoundingClientRect().top"
+    before = await page.evaluate(place), await page.evaluate(height)
+    await page.keyboard.press("Control+.")
+    await expect(page.get_by_role("textbox", name="System prompt")).to_be_visible()
+    assert (await page.evaluate(place), await page.evaluate(height)) == before
+    await page.evaluate("document.getElementById('connection').dataset.state = 'offline'")
+    assert await page.evaluate(place) == before[0]
+    bo.complain()

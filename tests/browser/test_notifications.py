@@ -135,10 +135,14 @@ async def test_who_is_mentioned_is_told_and_the_list_is_marked(
     await expect(row.get_by_text("You were mentioned")).to_be_attached()
     assert await shown(bo) == [["Lunch", "You were mentioned."]]
     await expect(bo.page).to_have_title(re.compile(r"^\(1\) "))
+    first = await row.get_attribute("data-mention")
+    await ana.say("@bo, now")
+    await expect(row).not_to_have_attribute("data-mention", str(first))
+    assert await shown(bo) == [["Lunch", "You were mentioned."]] * 2
     await bo.page.goto(session)
     await bo.sees_connection("Connected")
     await expect(row).to_have_attribute("data-mentioned", "no")
     await ana.say("@Bo, can you look?")
-    await expect(bo.messages.locator(".mention.is-me")).to_have_text(["@bo", "@Bo"])
+    await expect(bo.messages.locator(".mention.is-me")).to_have_text(["@bo", "@bo", "@Bo"])
     assert await shown(bo) == [["Lunch", "Admin mentioned you."]]
     bo.complain()

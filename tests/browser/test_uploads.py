@@ -164,3 +164,14 @@ async def test_viewer_has_nothing_to_attach_with(ana: Person, browser: Browser) 
     await bo.page.evaluate(DRAG, ["dragenter", "x"])
     await expect(bo.page.get_by_text("Drop files to attach them")).to_have_count(0)
     bo.complain()
+
+
+async def test_chip_of_a_long_name_keeps_its_ending(ana: Person) -> None:
+    """UI-09: what is cut is in front of it."""
+    name = "A file whose name goes on and on and on.txt"
+    await attach(ana, {"name": name, "mimeType": "text/plain", "buffer": b"Seven"})
+    shown = chips(ana).locator(".chip-name")
+    await expect(shown).to_have_text(name)
+    overflows = "each => each.scrollWidth > each.clientWidth"
+    assert await shown.locator("span").evaluate(overflows)
+    assert not await shown.evaluate(overflows)

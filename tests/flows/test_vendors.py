@@ -81,6 +81,7 @@ async def _ask(server: Server, *texts: str) -> tuple[list[str], list[dict[str, A
     """Sign in by the link, send over the events socket, and collect frames until the turn is done."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
         url = f"{server.address}/ws{await enter(client, server.link)}"
+        await _models_are_listed(client, server)
         async with client.ws_connect(url, origin=server.address) as socket:
             await socket.send_json({"type": "sync", "since": 0})
             frames = await _frames_until(socket, "changes")
@@ -91,6 +92,15 @@ async def _ask(server: Server, *texts: str) -> tuple[list[str], list[dict[str, A
             *rest, changes = await _frames_until(socket, "changes")
     spoken = [row["text"] for row in changes["messages"] if row["type"] == "text" and row["role"] == "assistant"]
     return spoken, [*frames, *rest]
+
+
+async def _models_are_listed(client: aiohttp.ClientSession, server: Server) -> None:
+    """Wait until home offers the model: a busy machine can take longer than its page waits for a list of models."""
+    async with asyncio.timeout(30):
+        while True:
+            async with client.get(server.address) as home:
+                if "wire-large" in await home.text():
+                    return
 
 
 async def _frames_until(socket: aiohttp.ClientWebSocketResponse, last: str) -> list[dict[str, Any]]:

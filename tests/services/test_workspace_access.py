@@ -100,18 +100,23 @@ def test_only_the_owner_opens_a_session(client: Client, session: Session, ana: U
     assert client.get(reverse("session", args=[session.pk])).status_code == 200
 
 
-def test_session_is_listed_once_it_was_opened(session: Session, ana: User, bo: User) -> None:
+def test_session_is_listed_once_it_was_opened(client: Client, session: Session, ana: User, bo: User) -> None:
     """UI-23: search finds it before; leaving takes it off the list, closing takes it from all."""
     send_message(session=session, author=ana, text="About the harvest")
     session = open_to(session, ana, "viewer")
     assert listed(bo) == []
     assert [hit.session_id for hit in search(bo, "harvest").messages] == [session.pk]
-    user_state.mark_all_read(session_id=session.pk, revisions={bo.pk: session.revision})
+    client.force_login(bo)
+    assert client.get(reverse("session", args=[session.pk])).status_code == 200
     assert listed(bo) == [session.pk]
     assert [each.role for each in listed_before(bo).rows] == ["viewer"]
     assert people_in([session.pk]) == {ana.pk, bo.pk}
     actions.leave(bo, session.pk)
     assert (listed(bo), role_in(bo, session)) == ([], "viewer")
+    user_state.mark_all_read(session_id=session.pk, revisions={ana.pk: 1, bo.pk: session.revision})
+    user_state.mark_read(session=session, user=bo, revision=session.revision)
+    assert (listed(bo), listed(ana)) == ([], [session.pk])
+    assert list(UserSessionState.objects.values_list("user", "read_revision")) == [(ana.pk, 1)]
     user_state.pin(session=session, user=bo)
     session = open_to(session, ana, "")
     assert listed(bo) == []
@@ -123,7 +128,7 @@ def test_editors_by_the_workspace_count_as_editors(session: Session, ana: User, 
     session = open_to(session, ana, "editor")
     assert (writers_in(session.pk), session.replies) == (2, "mentions")
     assert editors_in([session.pk]) == {(ana.pk, session.pk)}
-    user_state.mark_read(session=session, user=bo, revision=session.revision)
+    user_state.take_into_list(session=session, user=bo)
     assert editors_in([session.pk]) == {(ana.pk, session.pk), (bo.pk, session.pk)}
     session = open_to(session, ana, "")
     assert (writers_in(session.pk), session.replies, editors_in([session.pk])) == (1, "all", {(ana.pk, session.pk)})

@@ -18,12 +18,12 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from chat import addresses
 from chat.rendering.budget import UNLIMITED, Expansions, Meter
 from chat.rendering.markdown import citations, footnotes, math
 from chat.rendering.markdown.code_blocks import draw_code, language_of
 from chat.rendering.markdown.external_images import placeholder
 from chat.rendering.markdown.highlight import Coloured, Colours, is_colourable
-from chat.rendering.text import addresses
 
 # The parser drops deeper blocks silently, so they are shown as source instead.
 MAX_NESTING = 40

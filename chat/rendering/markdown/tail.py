@@ -14,12 +14,12 @@ from typing import NamedTuple
 from markdown_it.rules_block.table import MAX_AUTOCOMPLETED_CELLS
 from markdown_it.token import Token
 
+from chat import addresses
 from chat.rendering.budget import LONGEST_TAIL, BudgetExceeded, Expansions, Meter
 from chat.rendering.markdown import parser
 from chat.rendering.markdown.blocks import draw_block, is_plain, plain
 from chat.rendering.markdown.parser import Drawing, GrowingInline, References
 from chat.rendering.markdown.sanitize import clean, escape
-from chat.rendering.text import addresses
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _CODE = '<code class="hl">'

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
+from chat import addresses, user_markup
 from chat.mentions import NOT_INSIDE, NOT_LONGER
 from chat.rendering.budget import LONGEST_STYLED
-from chat.rendering.text import addresses
 from chat.snapshots import MentionSnapshot
 
-_FENCE = re.compile(r"^(`{3,}|~{3,})([^`\n]*)(?:\n|\Z)", re.MULTILINE)
-_CODE = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
 _LINK_ATTRIBUTES = 'target="_blank" rel="noopener noreferrer nofollow"'
 
 Part = Callable[[str], str]
@@ -26,7 +23,9 @@ def user_text_html(text: str, mentions: Sequence[MentionSnapshot] = ()) -> SafeS
     """Return HTML with exactly this text. After `LONGEST_STYLED` characters nothing is marked or linked."""
     head, rest = text[:LONGEST_STYLED], text[LONGEST_STYLED:]
     outside = partial(_with_code, _mention_marker(text, mentions))
-    drawn = "".join(_split(head, _fenced(head), lambda part: f'<code class="fence">{escape(part)}</code>', outside))
+    drawn = "".join(
+        _split(head, user_markup.fences(head), lambda part: f'<code class="fence">{escape(part)}</code>', outside)
+    )
     return mark_safe(drawn + escape(rest))  # noqa: S308  # every part is escaped
 
 
@@ -38,23 +37,6 @@ def _split(text: str, spans: Iterable[tuple[int, int]], inside: Part, outside: P
         yield inside(text[start:end])
         before = end
     yield outside(text[before:])
-
-
-def _fenced(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where closed fences begin and end, in time linear in the length of the text."""
-    fences = list(_FENCE.finditer(text))
-    closing = defaultdict[str, deque[re.Match[str]]](deque)
-    for fence in fences:
-        if not fence[2].strip(" \t"):
-            closing[fence[1]].append(fence)
-    end = 0
-    for fence in fences:
-        ends = closing[fence[1]]
-        while ends and ends[0].start() <= fence.start():
-            ends.popleft()
-        if fence.start() >= end and ends:
-            end = ends[0].end()
-            yield fence.start(), end
 
 
 def _mention_marker(text: str, mentions: Sequence[MentionSnapshot]) -> Part:
@@ -75,8 +57,11 @@ def _mention_marker(text: str, mentions: Sequence[MentionSnapshot]) -> Part:
 
 
 def _with_code(marked: Part, text: str) -> str:
-    code = (found.span() for found in _CODE.finditer(text))
-    return "".join(_split(text, code, _code, partial(_linked, marked)))
+    return "".join(_split(text, user_markup.inline_code(text), _code, partial(_linked, marked)))
+
+
+def _fence(part: str) -> str:
+    return f'<code class="fence">{escape(part)}</code>'
 
 
 def _code(part: str) -> str:

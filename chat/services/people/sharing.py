@@ -124,7 +124,7 @@ def open_to_workspace(*, session: Session, author: User, role: str) -> None:
     given = _given(role) if role else ""
     require_own_people(session)
     if given:  # an owner who has left the workspace can still close the session to it
-        workspace_for(author, session.workspace_id)
+        workspace_for(session.owner, session.workspace_id)
     tx = SessionTransaction.lock(session.pk)
     if tx.session.workspace_role == given:
         return

@@ -31,14 +31,27 @@ def unpin(*, session: Session, user: User) -> None:
     notify_session_lists(users=[user.pk])
 
 
+def take_into_list(*, session: Session, user: User) -> None:
+    """Take the session into the list of a user who opens it (UI-23). Later ones change nothing."""
+    if not UserSessionState.objects.filter(session=session, user=user).exists():
+        _create(session.pk, [user.pk])
+        notify_session_lists(users=[user.pk])
+
+
 def mark_read(*, session: Session, user: User, revision: int) -> bool:
-    """Store that the user has read the session up to a revision. Return False if it was read so far before."""
+    """Store that the user has read the session up to a revision. Return False if it was read so far before.
+
+    A mark takes no session into the list of a member of its workspace: it can arrive after they have left it.
+    """
     seen = min(revision, session.revision)
     state = state_of(user, session)
     before = state.read_revision
     if seen <= before:
         return False
-    moved = bool(_of(session, user).filter(read_revision__lt=seen).update(read_revision=seen))
+    if not session.workspace_role or access.in_lists_at_once(session.pk, [user.pk]):
+        _create(session.pk, [user.pk])
+    mine = UserSessionState.objects.filter(session=session, user=user)
+    moved = bool(mine.filter(read_revision__lt=seen).update(read_revision=seen))
     unread = ChatMessage.objects.filter(said_by_others(user), session=session, revision__gt=before, revision__lte=seen)
     if moved and (state.mentioned_revision > before or unread.exists()):
         notify_session_lists(users=[user.pk], read_in=session.pk)
@@ -48,11 +61,11 @@ def mark_read(*, session: Session, user: User, revision: int) -> bool:
 @transaction.atomic
 def mark_all_read(*, session_id: str, revisions: Mapping[int, int]) -> None:
     """Do what `mark_read` does for many users, by their ids, in as many queries as for a few."""
-    latest = Session.objects.filter(pk=session_id).values_list("revision", flat=True).first()
-    if latest is None:
+    session = Session.objects.filter(pk=session_id).only("revision", "workspace_role").first()
+    if session is None:
         return
     members = {user_id for user_id, _session in access.roles((user_id, session_id) for user_id in revisions)}
-    seen = {user_id: min(revision, latest) for user_id, revision in revisions.items() if user_id in members}
+    seen = {user_id: min(revision, session.revision) for user_id, revision in revisions.items() if user_id in members}
     rows = UserSessionState.objects.filter(session=session_id, user__in=seen)
     before, mentioned = dict.fromkeys(seen, 0), dict.fromkeys(seen, 0)
     for user_id, read, mention in rows.values_list("user_id", "read_revision", "mentioned_revision"):
@@ -60,7 +73,9 @@ def mark_all_read(*, session_id: str, revisions: Mapping[int, int]) -> None:
     moved = {user_id: revision for user_id, revision in seen.items() if revision > before[user_id]}
     if not moved:
         return
-    rows = locked_states(session_id, moved)
+    rows = locked_states(
+        session_id, moved, create=access.in_lists_at_once(session_id, moved) if session.workspace_role else moved
+    )
     by_revision = defaultdict[int, list[int]](list)
     for user_id, revision in moved.items():
         by_revision[revision].append(user_id)
@@ -117,9 +132,14 @@ def _of(session: Session, user: User) -> QuerySet[UserSessionState]:
     return rows
 
 
-def locked_states(session_id: str, user_ids: Collection[int]) -> QuerySet[UserSessionState]:
-    """Return the rows of some users, created where they are missing and locked in one order, within a transaction."""
-    _create(session_id, user_ids)
+def locked_states(
+    session_id: str, user_ids: Collection[int], *, create: Collection[int] | None = None
+) -> QuerySet[UserSessionState]:
+    """Return the rows of some users, locked in one order, within a transaction.
+
+    Where they are missing, they are created for the users in `create`, without it for all.
+    """
+    _create(session_id, user_ids if create is None else create)
     rows = UserSessionState.objects.filter(session=session_id, user__in=user_ids)
     list(rows.order_by("pk").select_for_update().values_list("pk"))
     return rows

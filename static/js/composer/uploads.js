@@ -3,7 +3,7 @@
 import { post, sendFile, textAt } from "../net/http.js";
 import * as store from "../net/storage.js";
 import { offer, on } from "../ui/commands.js";
-import { copyOf } from "../ui/dom.js";
+import { copyOf, make } from "../ui/dom.js";
 import { field, insert, isWithin } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
@@ -24,7 +24,8 @@ function updateChip(upload) {
   element.dataset.state = state;
   element.dataset.kind = upload.meta?.kind ?? upload.file?.type.split("/")[0] ?? "";
   element.style.setProperty("--done", upload.done ?? 0);
-  element.querySelector(".chip-name").textContent = name;
+  const [, stem, ending = ""] = /^(.+?)(\.[^.]{1,8})?$/s.exec(name) ?? ["", name]; // long names keep their ending
+  element.querySelector(".chip-name").replaceChildren(make("span", { textContent: stem }), ending);
   element.querySelector(".chip-detail").textContent = detail(upload);
   element.querySelector("[data-action=upload-retry]").hidden = state !== "failed" || !upload.canRetry;
   element.querySelector("[data-action=upload-as-text]").hidden = !(upload.text

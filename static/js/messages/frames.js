@@ -97,6 +97,12 @@ export function showIdleAgain() {
   if (isIdle()) setPart("status", "");
 }
 
+/** Whether the end of the list is the text that an agent is writing. */
+function isWriting() {
+  const last = document.getElementById("messages").lastElementChild;
+  return Boolean(last?.matches(".assistant[data-status=streaming]") && last.querySelector("[data-body] > * > *"));
+}
+
 export class Inbox {
   #frames = [];
   #due = 0;
@@ -154,6 +160,7 @@ export class Inbox {
     keepPlace(() => {
       for (const frame of this.#frames.splice(0)) this.#doing[frame.op ?? "delta"]?.(frame);
       this.#streams.flush();
+      document.getElementById("status").toggleAttribute("data-writing", isWriting());
     });
   }
 

@@ -2,25 +2,19 @@
 import { insist } from "../messages/actions.js";
 import { reveal } from "../messages/scroll.js";
 import { canEdit, live, page } from "../messages/session.js";
-import { textAt } from "../net/http.js";
 import { on } from "../ui/commands.js";
 import { parse, patchChildren } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { openMenu } from "../ui/popover.js";
 import { localise } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
+import { tab } from "./tab.js";
 
-const SOON = 400;
-// Long sessions take a while to render: wait this share of the time between requests.
-const REST = 4;
 const STIRS = ["message", "remove", "shift", "context", "session", "status", "synced"];
 const address = document.getElementById("panel").dataset.context;
 const body = document.getElementById("panel-context");
 const switching = new Set();
 let shown = { past: "", until: "" };
-let asked = 0;
-let due = 0;
-let took = 0;
 let makeWay = () => {};
 
 /** Shows the next request, or the one for the answer that a message belongs to. */
@@ -29,23 +23,7 @@ export function show(past) {
   shown = { past, until: past === shown.past ? shown.until : "" };
 }
 
-/** Fetches the content. */
-export async function refresh() {
-  clearTimeout(due);
-  due = 0;
-  const mine = ++asked;
-  const began = performance.now();
-  const html = await textAt(`${address}?${new URLSearchParams(shown)}`);
-  if (mine !== asked) return;
-  took = performance.now() - began;
-  if (html !== null) draw(html);
-  else if (!body.querySelector("section")) body.textContent = words.panelLost;
-}
-
-/** Fetches the content soon after a change, once for several changes. */
-export function stir(op) {
-  if (STIRS.includes(op) && !due) due = setTimeout(refresh, Math.max(SOON, REST * took));
-}
+export const { refresh, stir } = tab({ body, address, query: () => shown, stirs: STIRS, draw });
 
 function draw(html) {
   const fresh = parse(html);

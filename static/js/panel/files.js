@@ -1,20 +1,13 @@
 // The panel's files tab: the session's workspace, one folder or file at a time. Fetched again after changes.
-import { textAt } from "../net/http.js";
 import { on } from "../ui/commands.js";
 import { parse, patchChildren } from "../ui/dom.js";
-import { words } from "../ui/i18n.js";
 import { localise } from "../ui/time.js";
+import { tab } from "./tab.js";
 
-const SOON = 300;
-// Large folders take a while to list: wait this share of the time between requests.
-const REST = 4;
 const STIRS = ["files", "status", "synced"];
 const address = document.getElementById("panel").dataset.files;
 const body = document.getElementById("panel-files");
 let path = "";
-let asked = 0;
-let due = 0;
-let took = 0;
 
 /** Shows a file or folder from now on. */
 export function show(wanted) {
@@ -22,23 +15,7 @@ export function show(wanted) {
   path = wanted;
 }
 
-/** Fetches the content. */
-export async function refresh() {
-  clearTimeout(due);
-  due = 0;
-  const mine = ++asked;
-  const began = performance.now();
-  const html = await textAt(`${address}?${new URLSearchParams({ path })}`);
-  if (mine !== asked) return;
-  took = performance.now() - began;
-  if (html !== null) draw(html);
-  else if (!body.querySelector("section")) body.textContent = words.panelLost;
-}
-
-/** Fetches the content soon after a change, once for several changes. */
-export function stir(op) {
-  if (STIRS.includes(op) && !due) due = setTimeout(refresh, Math.max(SOON, REST * took));
-}
+export const { refresh, stir } = tab({ body, address, query: () => ({ path }), stirs: STIRS, draw });
 
 function draw(html) {
   const fresh = parse(html);

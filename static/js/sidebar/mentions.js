@@ -3,22 +3,29 @@ import { words } from "../ui/i18n.js";
 import { notifyElsewhere } from "../ui/notify.js";
 
 const list = document.getElementById("rail-list");
-let known = new Set();
+const known = new Map(); // of each session, the revision of the last mention
 
-const marked = () => [...list.querySelectorAll("[data-mentioned=yes]")];
+/** Returns the rows with mentions that are new, and remembers these. */
+function fresh() {
+  const rows = [...list.querySelectorAll("[data-mentioned=yes]")];
+  const isFresh = ({ dataset: { session, mention } }) => Number(mention) > (known.get(session) ?? 0);
+  return rows.filter((row) => {
+    const isNew = isFresh(row);
+    if (isNew) known.set(row.dataset.session, Number(row.dataset.mention));
+    return isNew;
+  });
+}
 
 function look() {
-  const rows = marked();
-  const fresh = rows.filter(({ dataset: { session } }) => !known.has(session) && session !== list.dataset.current);
-  known = new Set(rows.map(({ dataset }) => dataset.session));
-  for (const row of fresh) {
+  for (const row of fresh()) {
+    const { session } = row.dataset;
+    if (session === list.dataset.current) continue;
     const title = row.querySelector(".rail-title").textContent;
-    const url = row.querySelector(".rail-item").pathname;
-    notifyElsewhere(title, words.youAreMentioned, { session: row.dataset.session, url });
+    notifyElsewhere(title, words.youAreMentioned, { session, url: row.querySelector(".rail-item").pathname });
   }
 }
 
 export function connect() {
-  known = new Set(marked().map(({ dataset }) => dataset.session));
+  fresh();
   list.addEventListener("parley:listed", look);
 }
