@@ -172,6 +172,7 @@ async def test_chip_of_a_long_name_keeps_its_ending(ana: Person) -> None:
     await attach(ana, {"name": name, "mimeType": "text/plain", "buffer": b"Seven"})
     shown = chips(ana).locator(".chip-name")
     await expect(shown).to_have_text(name)
+    await expect(chips(ana)).to_have_attribute("data-state", "ready")  # until then its progress redraws it
     overflows = "each => each.scrollWidth > each.clientWidth"
     assert await shown.locator("span").evaluate(overflows)
     assert not await shown.evaluate(overflows)
