@@ -136,13 +136,15 @@ def test_forks_stay_where_their_original_is(ana: User, workspace: Workspace, oth
     assert forking.fork(session=row.session, author=ana, message_id=row.pk).workspace == workspace
 
 
-def test_any_number_of_workspaces_needs_one_query(
+def test_any_number_of_workspaces_needs_two_queries_and_one_needs_one(
     ana: User, bo: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
+    with django_assert_num_queries(1):
+        assert len(places_of(ana).mine) == 1
     for count in (1, 12):
         for number in range(count):
             made = joined(f"{number}", ana, bo)
             say(create_session(owner=bo, workspace=made), bo, "Hello")
-        with django_assert_num_queries(1):
+        with django_assert_num_queries(2):
             assert len(places_of(ana).mine) > count
     assert Session.objects.count() == 13
