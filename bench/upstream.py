@@ -72,7 +72,7 @@ class Upstream:
         return await _stream(request, responses.stream(said, "bench"), rate)
 
     def _answer(self, body: bytes) -> tuple[Answer, float]:
-        asked = list(ASKED.finditer(_last_message(body)))[-1]
+        asked = _asked(body)
         sent = self.sent[asked["name"]] = Sent(time.monotonic())
         rate = float(asked["rate"])
         said = itertools.islice(tokens(int(asked["size"])), int(asked["count"]))
@@ -87,10 +87,12 @@ class Upstream:
             yield token
 
 
-def _last_message(body: bytes) -> str:
+def _asked(body: bytes) -> re.Match[str]:
+    """Return what the last message asks for that asks for tokens: a note follows it if another worker continues it."""
     asked = json.loads(body)
     messages: list[dict[str, Any]] = asked["input"] if "input" in asked else asked["messages"]
-    return json.dumps(messages[-1]["content"])
+    found = (list(ASKED.finditer(json.dumps(message["content"]))) for message in reversed(messages))
+    return next(each[-1] for each in found if each)
 
 
 async def _stream(
