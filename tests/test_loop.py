@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import threading
 import warnings
 from collections.abc import Callable
 
@@ -43,6 +44,32 @@ def test_closed_connection_ends_with_its_loop(
 ) -> None:
     """Python's own loop shows why this one is needed."""
     assert left_open(make(), closes=closes) is is_open
+
+
+def test_connection_that_has_sent_all_is_left_alone() -> None:
+    """It has no loop any more."""
+
+    async def send(address: tuple[str, int]) -> asyncio.StreamWriter:
+        _reader, writer = await asyncio.open_connection(*address)
+        writer.write(MORE_THAN_IS_READ)
+        writer.close()
+        await writer.wait_closed()
+        return writer
+
+    loop = TestLoop()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reader = threading.Thread(target=read_all, args=(server,))
+        reader.start()
+        writer = loop.run_until_complete(send(server.getsockname()))
+        reader.join()
+        loop.close()
+    assert writer.is_closing()
+
+
+def read_all(server: socket.socket) -> None:
+    with server.accept()[0] as peer:
+        while peer.recv(1_000_000):
+            pass
 
 
 async def test_tests_have_it() -> None:

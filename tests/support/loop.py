@@ -30,7 +30,7 @@ class TestLoop(asyncio.SelectorEventLoop):
         """Drop what closed clients have not sent, and close the loop. What no one closed is still reported."""
         if not self.is_closed():
             for transport in self._made:
-                if transport.is_closing():
+                if transport.is_closing() and transport.get_write_buffer_size():
                     transport.abort()
             self.run_until_complete(asyncio.sleep(0))
         super().close()
