@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 Message = dict[str, Any]
 
 BEACON_INTERVAL = 3.0
+# An event that comes so many seconds after its rows counts as lost. Pages load again if it changed hundreds of rows.
+EVENT_IS_LOST = 0.5
 CONNECT_TIMEOUT = 5.0
 RECONNECT_INTERVAL = 1.0
 # After an outage of the channel layer, processes refresh their session lists within this many seconds, not together.
@@ -319,11 +321,12 @@ class Hub:
         known = {feed.session_id: feed.revision for feed in feeds}
         heads = await self.threads.run(messages.revisions, list(known))
         for feed in feeds:
-            head = heads.get(feed.session_id, 0)
-            if 0 < head < known[feed.session_id]:
-                feed.start_again(head)
-            else:
-                feed.beat(head)
+            if 0 < heads.get(feed.session_id, 0) < known[feed.session_id]:
+                feed.start_again(heads.pop(feed.session_id))
+        if any(heads.get(feed.session_id, 0) > feed.revision for feed in feeds):
+            await asyncio.sleep(EVENT_IS_LOST)
+        for feed in feeds:
+            feed.beat(heads.get(feed.session_id, 0))
         await self._check_access(feeds)
 
     # -- who may listen (LIVE-06) -----------------------------------------------------------------------------------
