@@ -1,18 +1,22 @@
-"""Rows that go back: a failover to a replica that lacks the last commits."""
+"""Rows that the beacon finds behind or ahead of what was sent: after a failover, or before an event has come."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 from django.db.models import F
 
 from chat.live import hub as hubs
+from chat.live.hub import Hub
 from chat.live.subscriber import TRY_LATER
 from chat.models import ChatMessage, Session, User
+from chat.queries import messages
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
 from tests.support.page_client import PageClient
 from tests.support.testing_node import TestNode
-from tests.support.viewer import SocketViewer
+from tests.support.viewer import HubViewer, SocketViewer
 
 
 @pytest.fixture
@@ -48,6 +52,27 @@ async def test_viewers_who_have_more_than_the_rows_start_again(node: TestNode, a
     assert_shows(viewer.client, truth)
     for each in (viewer, page):
         await each.leave()
+
+
+@pytest.mark.usefixtures("no_beacon")
+async def test_event_that_is_on_its_way_is_not_lost(
+    node: TestNode, second_hub: Hub, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-02: the beacon can read rows before their event comes. A page would load again for hundreds of rows."""
+    session = await node.session(ana)
+    viewer = HubViewer(PageClient(), session, ana).open(second_hub)
+    await viewer.until(lambda: viewer.feed.revision >= 0)
+    head, loop = viewer.feed.revision + 1, asyncio.get_running_loop()
+
+    def revisions(session_ids: list[str]) -> dict[str, int]:
+        loop.call_soon_threadsafe(loop.call_later, 0.01, setattr, viewer.feed, "revision", head)
+        return dict.fromkeys(session_ids, head)
+
+    monkeypatch.setattr(messages, "revisions", revisions)
+    await second_hub._beacon([viewer.feed])
+    assert viewer.feed.revision == head
+    assert [frame for frame in viewer.frames if frame.get("op") == "head"] == []
+    viewer.leave()
 
 
 def go_back(kept: Session) -> None:
