@@ -6,7 +6,7 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, WebSocketRoute, expect
 
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
@@ -246,6 +246,37 @@ async def test_what_others_say_is_unread_until_it_is_seen(ana: Person, model: Wi
     await home(bo)
     await expect(mark).to_have_count(0)
     bo.complain()
+
+
+async def test_title_that_comes_after_the_notice_is_in_the_list(ana: Person, model: WireServer) -> None:
+    """LIVE-01: the notice that the list has changed is sent beside the session's frames, not in order with them."""
+    gate = asyncio.Event()
+    model.script(reply("Yes.", gate=gate))
+
+    def connect(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+        held = list[str | bytes]()
+
+        def pass_on(frame: str | bytes) -> None:
+            if '"op":"rail"' in str(frame):
+                for each in [frame, *held]:
+                    socket.send(each)
+                held.clear()
+            elif held or '"op":"session"' in str(frame):
+                held.append(frame)
+            else:
+                socket.send(frame)
+
+        server.on_message(pass_on)
+
+    await ana.page.route_web_socket("**/ws/**", connect)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await ana.say("Is it so?")
+    await expect(ana.page.get_by_role("heading", level=1)).to_contain_text("Is it so?")
+    await expect(row(ana, "Is it so?")).to_have_count(1)
+    gate.set()
+    await expect(ana.answers.first).to_contain_text("Yes.")
 
 
 async def test_turn_in_the_open_session_loads_no_list(ana: Person, model: WireServer) -> None:

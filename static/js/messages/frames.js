@@ -49,8 +49,12 @@ export function setPart(name, html) {
   if (name === "agent") showAgent();
 }
 
+const shownTitle = () => page.querySelector("[data-part=title]").textContent;
+
 function setSession({ parts, status, archived, replies, automatic, mode, agents, icons }) {
+  const titleBefore = shownTitle();
   for (const [name, html] of Object.entries(parts)) setPart(name, html);
+  if (shownTitle() !== titleBefore) tellList();
   setStatus(status);
   page.dataset.archived = archived ? "yes" : "no";
   if (automatic && page.dataset.replies !== replies)
@@ -60,6 +64,11 @@ function setSession({ parts, status, archived, replies, automatic, mode, agents,
   page.dataset.agents = JSON.stringify(agents);
   knowIcons(icons);
   page.dispatchEvent(new Event("parley:changed"));
+}
+
+/** The notice that the list has changed may come before the page knows what has. */
+function tellList(more) {
+  document.dispatchEvent(new CustomEvent("parley:rail", { detail: { own: true, ...more } }));
 }
 
 function setWork({ html, status }) {
@@ -75,14 +84,15 @@ function showAgent() {
 
 /** Shows the agent's status. */
 function setStatus(status) {
-  const turned = (page.dataset.status === "idle") !== (status === "idle");
+  const before = page.dataset.status;
+  const turned = (before === "idle") !== (status === "idle");
   page.dataset.status = status;
   // Stop is about to be hidden. On phones a focus in the field would open the keyboard.
   if (status === "idle" && document.activeElement === stop && !TOUCH.matches) document.getElementById("text").focus();
   if (stop) stop.disabled = status === "idle";
   if (status === "idle") over("agent");
   if (turned && status !== "idle") say(fill(words.isThinking, { name: page.dataset.agent || words.assistant }));
-  if (turned) document.dispatchEvent(new CustomEvent("parley:rail", { detail: { now: true, own: true } }));
+  if (turned || (before === "waiting") !== (status === "waiting")) tellList({ now: turned });
 }
 
 export const isIdle = () => page.dataset.status === "idle";
