@@ -22,8 +22,9 @@ from django.test import Client, RequestFactory, override_settings
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from chat.assets import static_files, styles
+from chat.assets import minifier, static_files, styles
 from chat.assets.bundles import folder_of
+from chat.assets.minifier import minified
 from chat.assets.scripts import modules_of
 from chat.assets.static_files import Delivery, Storage
 from chat.overrides import whole_files
@@ -67,7 +68,7 @@ def test_all_that_modules_import_is_where_they_look_for_it(prepared: Path) -> No
     for script in ("js/pages/session.js", "js/pages/home.js", "js/pages/settings.js"):
         for module in (script, *modules_of(script)):
             text = (prepared / module).read_text()
-            for path in re.findall(r'(?:from |import |import\()"(\.[^"]+)"', text):
+            for path in re.findall(r'(?:from ?|import ?|import\()"(\.[^"]+)"', text):
                 assert (prepared / posixpath.normpath(f"{posixpath.dirname(module)}/{path}")).is_file(), (module, path)
             assert static(module).startswith(f"/static/{Storage.version}/js/") or "/vendor/" in static(module)
 
@@ -84,13 +85,52 @@ def test_each_page_gets_its_modules_in_one_file(prepared: Path) -> None:
                 assert "$modules" in (prepared / folder_of(script) / module.removeprefix("js/")).read_text()
 
 
-def test_only_comments_and_white_space_are_left_out(prepared: Path) -> None:
-    """All code is there: scripts keep their white space, which a template literal may hold."""
-    for path in [*SOURCE.glob("js/*/*.js"), *SOURCE.glob("css/*.css")]:
+def test_only_comments_and_white_space_are_left_out_of_styles(prepared: Path) -> None:
+    for path in SOURCE.glob("css/*.css"):
         text, made = path.read_text(), (prepared / path.relative_to(SOURCE)).read_text()
         # Comments that share a line with code stay.
-        code = re.sub(r"(?ms)^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)\n", "", text)
-        assert made == code if path.suffix == ".js" else re.sub(r"\s+", "", made) == re.sub(r"\s+", "", code), path
+        code = re.sub(r"(?ms)^[ \t]*/\*.*?\*/[ \t]*\n", "", text)
+        assert re.sub(r"\s+", "", made) == re.sub(r"\s+", "", code), path
+
+
+needs_the_minifier = pytest.mark.skipif(not minifier.installed_version(), reason="there is no package of it for Macs")
+NESTED = """
+/** Names. */
+export const nested = (name, more) => {
+  const spaced = `${name}  ${more ? ` and  ${more}` : ""} `;
+  return spaced;
+};
+"""
+
+
+@needs_the_minifier
+def test_minified_scripts_keep_what_is_in_their_texts() -> None:
+    """White space counts in template literals, and others import a module by the names that it exports."""
+    (made,) = minified({"a.js": NESTED}).values()
+    assert len(made) < 0.6 * len(NESTED)
+    assert "` and  ${" in made
+    assert "}  ${" in made
+    assert re.search(r"export const nested\b", made)
+
+
+@needs_the_minifier
+def test_pages_get_minified_scripts(prepared: Path) -> None:
+    for path in [*prepared.glob("js/pages/*.js"), *prepared.glob("js-*/pages/*.js")]:
+        assert "\n  " not in path.read_text(), path
+
+
+@needs_the_minifier
+def test_scripts_stay_as_they_are_where_they_cannot_be_minified(caplog: pytest.LogCaptureFixture) -> None:
+    """A page works with either; only its size differs."""
+    broken = {"a.js": "const = ;"}
+    assert minified(broken) == broken
+    assert "without being minified" in caplog.text
+
+
+def test_scripts_stay_as_they_are_without_a_minifier(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no package of it for Macs."""
+    monkeypatch.setattr(minifier, "installed_version", lambda: "")
+    assert minified({"a.js": NESTED}) == {"a.js": NESTED}
 
 
 def test_pages_load_all_their_styles_in_one_file(prepared: Path) -> None:

@@ -26,7 +26,7 @@ from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.http import HttpRequest, HttpResponse
 from whitenoise.compress import Compressor  # type: ignore[import-untyped]  # it ships no types
 
-from chat.assets import bundles, styles
+from chat.assets import bundles, minifier, styles
 from chat.assets.bundles import CannotBundleError, bundle, folder_of
 from chat.overrides.whole_files import WholeFileMiddleware
 
@@ -124,8 +124,9 @@ def _files() -> dict[str, Path]:
 
 
 def _fingerprint(files: dict[str, Path]) -> str:
-    total = sha256()
-    makers = {"": Path(__file__), " ": Path(bundles.__file__)}  # what makes files of files counts too
+    total = sha256(minifier.installed_version().encode())
+    # What makes files of files counts too.
+    makers = {"": Path(__file__), " ": Path(bundles.__file__), "  ": Path(minifier.__file__)}
     for name, path in sorted((makers | files).items()):
         total.update(f"{name}\0{sha256(path.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest()[:16]
@@ -160,6 +161,7 @@ def _make(folder: Path, files: dict[str, Path]) -> None:
             (aside / name).write_bytes(b"".join((aside / sheet).read_bytes() for sheet in sheets if sheet in files))
         for script in SCRIPTS:
             _bundle(aside, script)
+        _minify(aside)
         packable = [path for path in aside.rglob("*") if path.is_file() and compressor.should_compress(path.name)]
         with ThreadPoolExecutor() as pool:  # the compressors let other threads run
             list(pool.map(compressor.compress, map(str, packable)))
@@ -185,6 +187,14 @@ def _bundle(folder: Path, script: str) -> None:
     for name, text in made.items():
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text, encoding="utf-8")
+
+
+def _minify(folder: Path) -> None:
+    """Minify the scripts of pages, alone and in bundles; those of others come minified."""
+    paths = [path for place in ("js", *map(folder_of, SCRIPTS)) for path in (folder / place).rglob("*.js")]
+    scripts = {str(path): path.read_text(encoding="utf-8") for path in paths}
+    for path, text in minifier.minified(scripts).items():
+        Path(path).write_text(text, encoding="utf-8")
 
 
 def _forget_old(root: Path, present: str) -> None:
