@@ -1,4 +1,4 @@
-"""The reference server of the protocol, from npm, which another SDK serves: over a pipe and over HTTP."""
+"""Servers from npm, which another SDK serves: the reference server over a pipe and over HTTP, files, and a memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from agents.sandbox.command import Sandbox
 from agents.tools import ToolContext
 from tests.agents.mcp.test_servers import opened, run, tools
 
-EVERYTHING = Path("node_modules/@modelcontextprotocol/server-everything/dist/index.js").resolve()
+SERVERS = Path("node_modules/@modelcontextprotocol").resolve()
+EVERYTHING = SERVERS / "server-everything/dist/index.js"
 
 # A tool that the server has once it knows that its client can ask people.
 ASKING = "trigger-elicitation-request"
@@ -86,3 +87,39 @@ async def test_reference_server_asks_people(transport: str) -> None:
         result = await tool.run(ToolCall("1", tool.name, {}), ToolContext(ask=ask))
     assert "declined" in result.content
     assert {field.type for field in seen[0].fields} >= {"text", "number", "yes_no", "choice", "choices", "date"}
+
+
+async def test_server_of_files_works(tmp_path: Path) -> None:
+    """UI-16: it asks its client for folders, describes results by a schema, and refuses what is outside."""
+    command = ("node", str(SERVERS / "server-filesystem/dist/index.js"), str(tmp_path))
+    note = tmp_path / "note.txt"
+    async with opened(ServerConfig(command=command, sandbox=False)) as servers:
+        found = await tools(servers)
+        assert not found["read_text_file"].approval
+        assert found["write_file"].approval
+        assert not (await run(found["write_file"], path=str(note), content="one\ntwo\n")).is_error
+        edits = [{"oldText": "two", "newText": "three"}]
+        changed = await run(found["edit_file"], path=str(note), edits=edits)
+        assert "-two\n+three" in changed.content
+        assert note.read_text() == "one\nthree\n"
+        assert "one\nthree" in (await run(found["read_text_file"], path=str(note))).content
+        assert "note.txt" in (await run(found["list_directory"], path=str(tmp_path))).content
+        outside = await run(found["read_text_file"], path="/etc/passwd")
+        assert outside.is_error
+        assert "outside allowed directories" in outside.content
+
+
+async def test_server_of_a_memory_keeps_it_over_a_restart(tmp_path: Path) -> None:
+    """UI-16: its program gets the variables of its configuration, and nothing of it is lost when it is started again."""
+    config = ServerConfig(
+        command=("node", str(SERVERS / "server-memory/dist/index.js")),
+        env={"MEMORY_FILE_PATH": str(tmp_path / "memory.json")},
+        sandbox=False,
+    )
+    async with opened(config) as servers:
+        entity = {"name": "Parley", "entityType": "product", "observations": ["It is a chat."]}
+        assert not (await run((await tools(servers))["create_entities"], entities=[entity])).is_error
+    async with opened(config) as servers:
+        found = await tools(servers)
+        assert "It is a chat." in (await run(found["search_nodes"], query="parley")).content
+        assert "It is a chat." in (await run(found["read_graph"])).content
