@@ -151,7 +151,9 @@ def claim(worker_id: str, limit: int) -> list[Claim]:
         if len(found) > limit:
             oldest = waiting.values_list("session_id", "session__workspace_id")[:FAIR_WINDOW]
             chosen = in_turns(oldest, _running_by_workspace())[:limit]
-            found = list(_locked(waiting.filter(pk__in=chosen)).values_list("session_id", "epoch"))
+            fair = list(_locked(waiting.filter(pk__in=chosen)).values_list("session_id", "epoch"))
+            # Others have locked the chosen ones, and do not claim what is locked here.
+            found = fair or found[:limit]
         SessionRun.objects.filter(pk__in=[session_id for session_id, _ in found]).update(
             owner=worker_id, claimant=worker_id, epoch=F("epoch") + 1, written=0, attempts=F("attempts") + 1
         )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
@@ -269,6 +269,29 @@ def at_once(*works: Callable[[], object]) -> None:
     for thread in threads:
         thread.join(60)
     assert failures == []
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_worker_claims_what_others_have_not_locked(ana: User) -> None:
+    """RUN-15: a worker that finds nothing to claim waits for its next look, and others skip what it has locked."""
+    sessions = [due(ana).pk for _ in range(5)]
+    locked, claimed = threading.Event(), threading.Event()
+    claims: list[Claim] = []
+
+    def lock() -> None:
+        with transaction.atomic():
+            list(SessionRun.objects.select_for_update().filter(pk__in=sessions[:2]))
+            locked.set()
+            assert claimed.wait(20)
+
+    def claim() -> None:
+        assert locked.wait(20)
+        claims.extend(lease.claim(lease.register_worker(), 2))
+        claimed.set()
+
+    at_once(lock, claim)
+    assert len({claim.session_id for claim in claims} & set(sessions[2:])) == 2
 
 
 @pytest.mark.django_db(transaction=True)
