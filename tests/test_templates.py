@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from django.conf import settings
 from django.template import Engine, engines
+from django.template.loader import render_to_string
 from django.utils import translation
 
 from config.templates import condense
+
+TEMPLATES = Path(settings.BASE_DIR) / "templates"
 
 
 @pytest.mark.parametrize(
@@ -54,3 +60,14 @@ def test_gap_between_sentences_is_that_of_the_language(language: str, text: str)
     """UI-13: Chinese sentences follow each other without a space."""
     with translation.override(language):
         assert engines["django"].from_string("{% load parley %}a.{% gap %}b").render() == text
+
+
+def test_constants_have_no_variables() -> None:
+    """They are rendered once for everyone. A toast is one without its text, which scripts fill in."""
+    sources = {path: path.read_text() for path in TEMPLATES.rglob("*.html")}
+    names = {name for source in sources.values() for name in re.findall(r'\{% constant "([^"]+)" %\}', source)}
+    assert {"chat/words.html", "toast.html"} <= names
+    for name in names - {"toast.html"}:
+        source = sources[TEMPLATES / name]
+        assert not re.search(r"\{\{|\{% (?:if|for|with|csrf_token|include)\b", source), name
+    assert "csrf" not in render_to_string("toast.html")

@@ -6,16 +6,19 @@ from collections.abc import Iterable
 from functools import cache
 
 from django import template
+from django.conf import settings
 from django.template import Context
+from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 
 from chat.assets import styles
 from chat.assets.scripts import modules_of
-from chat.assets.static_files import bundled, is_prepared
+from chat.assets.static_files import Storage, bundled, is_prepared
 from chat.rendering.messages.attachments import attached
+from chat.rendering.session_rows import row_html
 from chat.rendering.text import formatting
 from chat.security import web_push
 from chat.security.session_store import PUSH, PUSH_KEY
@@ -36,12 +39,20 @@ register.filter("colour", formatting.colour)
 
 
 register.simple_tag(attached)
+register.simple_tag(row_html, name="rail_row")
 
 
 @register.simple_tag
 def gap() -> str:
     """Return what is between two sentences: Chinese has no space after a full stop."""
     return "" if (get_language() or "").startswith("zh") else " "
+
+
+@register.simple_tag
+def constant(name: str) -> SafeString:
+    """Include a template without variables, which is rendered once in each language."""
+    render = _constant.__wrapped__ if settings.DEBUG else _constant
+    return render(name, get_language(), Storage.version)
 
 
 @register.simple_tag
@@ -83,6 +94,11 @@ def script(name: str) -> SafeString:
     preloads = format_html_join("\n", '<link rel="modulepreload" href="{}">', imports)
     early = format_html('<script src="{}"></script>', static("js/pages/early.js"))
     return format_html('{}\n{}\n<script type="module" src="{}"></script>', early, preloads, static(whole or name))
+
+
+@cache
+def _constant(name: str, language: str | None, static_version: str) -> SafeString:
+    return mark_safe(render_to_string(name))  # noqa: S308  # a template
 
 
 @cache
