@@ -15,6 +15,7 @@ from agents.approval import Approvers
 from chat import ids
 from chat.errors import Forbidden, NoSuchAgentHere, NoSuchSession, NoSuchWorkspace, NotForGuests
 from chat.models import AgentPreset, Membership, Session, SessionRole, Share, User, UserSessionState, Workspace
+from chat.overrides.composed_queries import Composed
 
 # The names of agents. Other texts would be errors for PostgreSQL.
 AGENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
@@ -115,11 +116,11 @@ def session_for(
 
     Raises NoSuchSession if it does not exist or the user may not see it, Forbidden if the role is not sufficient.
     """
-    session = sessions_of(user).filter(pk=session_id).first() if ids.may_be_one(session_id) else None
-    if session is None or not isinstance(user, User):
+    if not isinstance(user, User) or not ids.may_be_one(session_id):
         raise NoSuchSession
-    role = role_in(user, session)
-    if role is None:
+    session = next(iter(_VISIBLE.read(user.pk, session_id)), None)
+    role = role_in(user, session) if session is not None else None
+    if session is None or role is None:
         raise NoSuchSession
     if not role.covers(needs):
         raise Forbidden
@@ -289,10 +290,9 @@ def role_in(user: User, session: Session) -> SessionRole | None:
     """Return a user's role in a session that is not deleted; None if they have no access."""
     if session.owner_id == user.pk:
         return SessionRole.OWNER
-    found = list(_shares().filter(session=session, user=user).values_list("role", flat=True))
+    found = _ROLES_SHARED.read(user.pk, session.pk)
     if session.workspace_role:
-        opened = Session.objects.filter(open_to(user), pk=session.pk).exclude(status=Session.Status.DELETED)
-        found += opened.values_list("workspace_role", flat=True)
+        found += _ROLES_OPEN.read(user.pk, session.pk)
     return _highest(found)
 
 
@@ -396,3 +396,24 @@ def _shares() -> QuerySet[Share]:
     """Return valid shares: the user is active and still in the workspace, and the session is not deleted."""
     shares = Share.objects.filter(user__is_active=True, user__memberships__workspace=F("session__workspace"))
     return shares.exclude(session__status=Session.Status.DELETED)
+
+
+# What each request and each socket reads.
+
+
+def _visible(user_id: int, session_id: str) -> QuerySet[Session]:
+    return sessions_of(User(pk=user_id)).filter(pk=session_id)
+
+
+def _roles_shared(user_id: int, session_id: str) -> QuerySet[Share, str]:
+    return _shares().filter(session=session_id, user=user_id).values_list("role", flat=True)
+
+
+def _roles_open(user_id: int, session_id: str) -> QuerySet[Session, str]:
+    sessions = Session.objects.filter(open_to(User(pk=user_id)), pk=session_id).exclude(status=Session.Status.DELETED)
+    return sessions.values_list("workspace_role", flat=True)
+
+
+_VISIBLE = Composed(_visible)
+_ROLES_SHARED = Composed(_roles_shared)
+_ROLES_OPEN = Composed(_roles_open)

@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | `sqlite/base.py` | Django's SQLite backend | `SERIALIZE_WRITES`, `GROUP_SYNC` |
 | `postgres/base.py` | Django's PostgreSQL backend | `OPTIONS["limits"]` in the settings |
+| `composed_queries.py` | Django's QuerySets | `COMPOSE_ONCE` |
 | `whole_files.py` | WhiteNoise | `SEND_WHOLE_FILES` |
 | `ninja_imports.py` | ninja | `SKIP_TEST_CLIENT` |
 | `limits_memory.py` | limits | the class that `chat/limits/counters.py` uses |

@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, partial
 
 from django.db.models import F, Q, QuerySet
 
 from agents.elicitation import CANCELLED
 from agents.messages import Json
 from chat.models import ASKING, ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
+from chat.overrides.composed_queries import Composed
 from chat.queries import cast, presets, reasoning
 from chat.queries.attachments import fetch_attachments
 from chat.runs.elicitations import records_of
@@ -23,6 +25,8 @@ MOST_PAGE_MESSAGES = 200
 NEIGHBOURS = 25
 # Several screens of text, which is usually what limits a page. Earlier messages are loaded when the user scrolls up.
 PAGE_CHARS = 12_000
+# No sequence number is as large.
+NO_END = 2**63 - 1
 # Results of tools are folded and cost less; a page has room for so many characters of them.
 PAGE_RESULT_CHARS = 1_000_000
 
@@ -67,12 +71,11 @@ def page_of(
     `limit` is at most `MOST_PAGE_MESSAGES`. `turn_id` restricts the page to one turn, which has no queued messages.
     """
     limit = max(1, min(limit, MOST_PAGE_MESSAGES))
-    rows = _rows(session, turn_id)
-    if before_sequence is not None:
-        rows = rows.filter(sequence__lt=before_sequence)
-    shown, has_older = _filled(rows.order_by("-sequence"), limit, chars)
-    with_queue = before_sequence is None and turn_id is None
-    queued = list(ChatMessage.objects.queued(session.pk)) if with_queue else []
+    before = NO_END if before_sequence is None else before_sequence
+    turn = () if turn_id is None else (turn_id,)
+    found = _newest(limit + 1).read(session.pk, before, *turn)
+    shown, has_older = _filled(found, limit, chars)
+    queued = _QUEUED.read(session.pk) if before_sequence is None and turn_id is None else []
     return Page(snapshots(shown[::-1]), snapshots(queued), has_older)
 
 
@@ -84,8 +87,8 @@ def page_after(
     turn_id: str | None = None,
 ) -> Page:
     """Read the oldest messages after a sequence number; fewer where they have more than `chars`."""
-    rows = _rows(session, turn_id).filter(sequence__gt=after_sequence).order_by("sequence")
-    shown, has_newer = _filled(rows, limit, chars)
+    rows = _rows(session.pk, turn_id).filter(sequence__gt=after_sequence).order_by("sequence")
+    shown, has_newer = _filled(list(rows[: limit + 1]), limit, chars)
     return Page(snapshots(shown), [], has_older=True, has_newer=has_newer)
 
 
@@ -108,14 +111,26 @@ def page_since(session: Session, moment: datetime) -> Page | None:
     return None if first is None else page_around(session, first)
 
 
-def _rows(session: Session, turn_id: str | None) -> QuerySet[ChatMessage]:
-    rows = ChatMessage.objects.in_conversation(session.pk)
+def _rows(session_id: str, turn_id: str | None) -> QuerySet[ChatMessage]:
+    rows = ChatMessage.objects.in_conversation(session_id)
     return rows if turn_id is None else rows.filter(turn_id=turn_id)
 
 
-def _filled(rows: QuerySet[ChatMessage], limit: int, chars: int) -> tuple[list[ChatMessage], bool]:
+@cache
+def _newest(count: int) -> Composed[ChatMessage]:
+    """Compose the query for the last `count` messages of a session before a sequence number, of one turn if given."""
+
+    def build(session_id: str, before: int, turn_id: str | None = None) -> QuerySet[ChatMessage]:
+        return _rows(session_id, turn_id).filter(sequence__lt=before).order_by("-sequence")[:count]
+
+    return Composed(build)
+
+
+_QUEUED = Composed(lambda session_id: ChatMessage.objects.queued(session_id))
+
+
+def _filled(found: list[ChatMessage], limit: int, chars: int) -> tuple[list[ChatMessage], bool]:
     """Take a page of the rows; and whether there are more of them."""
-    found = list(rows[: limit + 1])
     shown = found[: min(limit, _filling(found, chars))]
     return shown, len(found) > len(shown)
 
@@ -144,7 +159,7 @@ def answer_to(message_id: str, number: int) -> Json | None:
 
 def session_snapshot(session: Session) -> SessionSnapshot:
     """Read a session's present state, its agent's status included (RUN-03)."""
-    run = SessionRun.objects.get(pk=session.pk)
+    (run,) = _RUN.read(session.pk)
     delegated = Q(status=MessageStatus.WAITING, subsession__isnull=False)
     running = ChatMessage.objects.filter(Q(status=MessageStatus.RUNNING) | ASKING | delegated, session=session)
     rows = list(running.order_by("sequence").only("tool_name", "status", "asked")) if run.state != "idle" else []
@@ -162,8 +177,12 @@ def session_snapshot(session: Session) -> SessionSnapshot:
     )
 
 
+_RUN = Composed(lambda session_id: SessionRun.objects.filter(pk=session_id))
+_SESSION = Composed(lambda session_id: Session.objects.filter(pk=session_id))
+
+
 def session_by_id(session_id: str) -> SessionSnapshot | None:
-    session = Session.objects.filter(pk=session_id).first()
+    session = next(iter(_SESSION.read(session_id)), None)
     return session_snapshot(session) if session else None
 
 
@@ -177,20 +196,33 @@ def changes_since(
     The session is read first: rows may be newer than its revision, never older. A change that a client gets twice
     does no harm.
     """
-    session = Session.objects.filter(pk=session_id).first()
+    session = next(iter(_SESSION.read(session_id)), None)
     if session is None:
         return None
-    wanted = Q(revision__gt=since) if since else Q(revision__gt=0, removed_at__isnull=True)
-    ids = list(also)
-    if ids:
-        wanted |= Q(pk__in=ids)
-    if all_streaming:
-        wanted |= Q(status=MessageStatus.STREAMING)
-    places = (F("sequence").asc(nulls_last=True), "created_at", "pk")
-    rows = list(ChatMessage.objects.filter(wanted, session=session).order_by(*places))
+    which = {"is_new": since == 0, "all_streaming": all_streaming}
+    ids = tuple(also)  # any number of them: composed each time
+    rows = list(_changed(session_id, since, ids, **which)) if ids else _composed_change(**which).read(session_id, since)
     live = [row for row in rows if row.removed_at is None]
     removed = [row.pk for row in rows if row.removed_at is not None]
     return Changes(session_snapshot(session), snapshots(live), removed, knows_history(session, since))
+
+
+def _changed(
+    session_id: str, since: int, also: tuple[str, ...] = (), *, is_new: bool, all_streaming: bool
+) -> QuerySet[ChatMessage]:
+    """Return what changed in a session after a revision; `is_new`: the client knows nothing, so not what is removed."""
+    wanted = Q(revision__gt=since, removed_at__isnull=True) if is_new else Q(revision__gt=since)
+    if also:
+        wanted |= Q(pk__in=also)
+    if all_streaming:
+        wanted |= Q(status=MessageStatus.STREAMING)
+    places = (F("sequence").asc(nulls_last=True), "created_at", "pk")
+    return ChatMessage.objects.filter(wanted, session=session_id).order_by(*places)
+
+
+@cache
+def _composed_change(is_new: bool, all_streaming: bool) -> Composed[ChatMessage]:
+    return Composed(partial(_changed, is_new=is_new, all_streaming=all_streaming))
 
 
 def knows_history(session: Session, since: int) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, TypedDict
+from functools import lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from django.db.models import (
     BooleanField,
@@ -24,6 +27,7 @@ from django.utils.translation import gettext as _
 
 from chat.access import deleted_sessions_of, listed_sessions_of, open_to
 from chat.models import ASKING, ChatMessage, MessageStatus, MessageType, RunState, Session, SessionRole, Share, User
+from chat.overrides.composed_queries import Composed
 from chat.queries.search import sessions_with
 
 if TYPE_CHECKING:
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
         unread: bool
         mention: int
         waiting: bool
+        caller: str | None
 
     Row = WithAnnotations[Session, Seen]
 
@@ -41,12 +46,52 @@ PAGE = 60
 MOST = 2000
 
 
+class Within(NamedTuple):
+    """The sessions of a workspace; with `others`, also those that are in none of these workspaces."""
+
+    workspace: int
+    others: tuple[int, ...] = ()
+
+
+class Facts(NamedTuple):
+    """What is read of a session for its row, in the order of COLUMNS."""
+
+    id: str
+    title: str
+    owner_id: int
+    workspace: int
+    workspace_name: str
+    status: str
+    updated_at: datetime
+    state: str
+    delegating: bool
+    pinned_at: datetime | None
+    unread: bool
+    mention: int
+    waiting: bool
+    caller: str | None
+
+
+COLUMNS = (
+    *("pk", "title", "owner_id", "workspace_id", "workspace__name", "status", "updated_at"),
+    *("run__state", "run__delegating", "pinned_at", "unread", "mention", "waiting", "caller"),
+)
+NAMED_BY = ("username", "first_name", "last_name", "display_name", "picture")
+READ = (*COLUMNS, *(f"owner__{name}" for name in NAMED_BY))
+_values_of = attrgetter(*(column.replace("__", ".") for column in COLUMNS))
+
+
+def _facts_of(session: Row) -> Facts:
+    return Facts._make(_values_of(session))
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A session as its row in the list shows it. `caller`: the title of the session that its agent works for.
 
-    `owner` is set if another user owns it. `mention`: the revision of the last message that mentions the user, or 0 if
-    they have read it. `working`: an agent works in it; `waiting`: it waits for an answer that the user may give.
+    `owner` is set if another user owns it, with their name and picture. `mention`: the revision of the last message
+    that mentions the user, or 0 if they have read it. `working`: an agent works in it; `waiting`: it waits for an
+    answer that the user may give.
     """
 
     id: str
@@ -123,14 +168,16 @@ class Listing:
         return {row.owner for group in self.groups for row in group.rows if row.owner}
 
 
-def listing(user: User, zone: tzinfo, *, shown: int = PAGE, archived: bool = False, within: Q | None = None) -> Listing:
+def listing(
+    user: User, zone: tzinfo, *, shown: int = PAGE, archived: bool = False, within: Within | None = None
+) -> Listing:
     """Read the person's list: sessions that wait for them, pinned ones, then the last active, by days of their zone.
 
-    `within` narrows it down, as to a workspace's sessions (services/people/workspaces.py).
+    One query. `within` limits the list.
     """
     shown = max(PAGE, min(shown, MOST))
-    found = list(_rows(user, archived, within)[: shown + 1])
-    rows = [_listed(session, user) for session in found[:shown]]
+    found = _first(shown + 1, archived).read(user.pk, *_values(within))
+    rows = _all_listed(found[:shown], user)
     more = shown + 2 * PAGE if len(found) > shown else 0
     if archived:
         return Listing([Group("archived", _("Archived"), rows)] if rows else [], more)
@@ -144,14 +191,15 @@ def listed_before(
 
     One query; one more on SQLite where words are searched.
     """
-    rows = _with_status(user, _filtered(user, only)).order_by("-updated_at", "pk")
+    rows = _with_status(user, _filtered(user, only)).select_related("owner", "run", "workspace")
+    rows = rows.order_by("-updated_at", "pk")
     is_owner, is_editor = When(owner=user, then=Value("owner")), When(_may_edit(user), then=Value("editor"))
     rows = rows.annotate(role=Case(is_owner, is_editor, default=Value("viewer")))
     if place is not None:
         updated_at, pk = place
         rows = rows.filter(Q(updated_at__lt=updated_at) | Q(updated_at=updated_at, pk__gt=pk))
     found = list(rows[: count + 1])
-    shown = [ListedSession(_listed(session, user), session, session.role) for session in found[:count]]
+    shown = [ListedSession(_listed(_facts_of(row), user, row.owner), row, row.role) for row in found[:count]]
     return Slice(shown, more=len(found) > count)
 
 
@@ -169,10 +217,9 @@ def _filtered(user: User, only: ListFilter) -> QuerySet[Session]:
     return sessions_with(only.words, sessions, in_messages=True)
 
 
-def recent(user: User, count: int, within: Q | None = None) -> list[Listed]:
+def recent(user: User, count: int, within: Within | None = None) -> list[Listed]:
     """Read the last active sessions, wherever they are in the list."""
-    rows = _rows(user, archived=False, within=within).order_by("-updated_at")[:count]
-    return [_listed(session, user) for session in rows]
+    return _all_listed(_last_active(count).read(user.pk, *_values(within)), user)
 
 
 def unread_sessions(user: User) -> QuerySet[Row]:
@@ -204,6 +251,36 @@ def _age(age: timedelta) -> tuple[str, str]:
     return "older", _("Older")
 
 
+@lru_cache(maxsize=64)  # a page asks for as many rows as it shows
+def _first(count: int, archived: bool) -> Composed[tuple[Any, ...]]:
+    """Compose the query for the first rows of a list."""
+
+    def build(user_id: int, *within: int) -> QuerySet[Session, tuple[Any, ...]]:
+        return _rows(User(pk=user_id), archived, _places(*within)).values_list(*READ)[:count]
+
+    return Composed(build)
+
+
+@lru_cache(maxsize=8)
+def _last_active(count: int) -> Composed[tuple[Any, ...]]:
+    def build(user_id: int, *within: int) -> QuerySet[Session, tuple[Any, ...]]:
+        rows = _rows(User(pk=user_id), archived=False, within=_places(*within))
+        return rows.order_by("-updated_at").values_list(*READ)[:count]
+
+    return Composed(build)
+
+
+def _values(within: Within | None) -> tuple[int, ...]:
+    return () if within is None else (within.workspace, *within.others)
+
+
+def _places(workspace: int | None = None, *others: int) -> Q | None:
+    """Return the condition of a `Within`."""
+    if workspace is None:
+        return None
+    return Q(workspace=workspace) | ~Q(workspace__in=others) if others else Q(workspace=workspace)
+
+
 def _rows(user: User, archived: bool, within: Q | None = None) -> QuerySet[Row]:
     status = Session.Status.ARCHIVED if archived else Session.Status.ACTIVE
     # An agent's work for another session is reached from that one, and listed while it goes on or waits for people.
@@ -213,13 +290,16 @@ def _rows(user: User, archived: bool, within: Q | None = None) -> QuerySet[Row]:
 
 def _with_status(user: User, sessions: QuerySet[Session]) -> QuerySet[Row]:
     """Add what the list shows of each session for one user: pinned, unread, working, waiting; those that wait first."""
-    sessions = sessions.select_related("owner", "run", "workspace", "caller_session")
     mine = FilteredRelation("participations", condition=Q(participations__user=user))
     sessions = sessions.alias(mine=mine, read=Coalesce("mine__read_revision", 0))
     is_mentioned = When(mine__mentioned_revision__gt=F("read"), then=F("mine__mentioned_revision"))
     mention = Case(is_mentioned, default=Value(0))
     sessions = sessions.annotate(
-        pinned_at=F("mine__pinned_at"), unread=Exists(_unseen(user)), mention=mention, waiting=_waiting(user)
+        pinned_at=F("mine__pinned_at"),
+        unread=Exists(_unseen(user)),
+        mention=mention,
+        waiting=_waiting(user),
+        caller=F("caller_session__title"),
     )
     return sessions.order_by("-waiting", F("pinned_at").desc(nulls_last=True), "-updated_at", "pk")
 
@@ -244,22 +324,32 @@ def _unseen(user: User) -> QuerySet[ChatMessage]:
     return ChatMessage.objects.filter(said_by_others(user), session=OuterRef("pk"), revision__gt=OuterRef("read"))
 
 
-def _listed(session: Row, user: User) -> Listed:
+def _all_listed(found: Iterable[tuple[Any, ...]], user: User) -> list[Listed]:
+    """Make the rows of what `_first` and `_last_active` read."""
+    return [_listed(Facts._make(each[: len(COLUMNS)]), user, _owner(each)) for each in found]
+
+
+def _owner(read: tuple[Any, ...]) -> User:
+    """Return the owner, of whom only the name and the picture are read."""
+    return User(pk=read[COLUMNS.index("owner_id")], **dict(zip(NAMED_BY, read[len(COLUMNS) :], strict=True)))
+
+
+def _listed(facts: Facts, user: User, owner: User) -> Listed:
+    at_rest = facts.state in (RunState.IDLE, RunState.WAITING) and not facts.delegating
     return Listed(
-        id=session.pk,
-        title=session.title,
-        owner=None if session.owner_id == user.pk else session.owner,
-        workspace=session.workspace_id,
-        workspace_name=session.workspace.name,
-        archived=session.status == Session.Status.ARCHIVED,
-        pinned=session.pinned_at is not None,
-        unread=session.unread,
-        mention=session.mention,
-        working=not session.waiting
-        and (session.run.delegating or session.run.state not in (RunState.IDLE, RunState.WAITING)),
-        waiting=session.waiting,
-        updated_at=session.updated_at,
-        caller=session.caller_session.title if session.caller_session else None,
+        id=facts.id,
+        title=facts.title,
+        owner=None if facts.owner_id == user.pk else owner,
+        workspace=facts.workspace,
+        workspace_name=facts.workspace_name,
+        archived=facts.status == Session.Status.ARCHIVED,
+        pinned=facts.pinned_at is not None,
+        unread=facts.unread,
+        mention=facts.mention,
+        working=not facts.waiting and not at_rest,
+        waiting=facts.waiting,
+        updated_at=facts.updated_at,
+        caller=facts.caller,
     )
 
 

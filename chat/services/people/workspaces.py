@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from chat.access import Permission, memberships_of, roles_with, workspace_for
 from chat.errors import NotForGuests
 from chat.models import Membership, User, Workspace
-from chat.queries.session_list import unread_sessions
+from chat.overrides.composed_queries import Composed
+from chat.queries.session_list import Within, unread_sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +48,15 @@ class Places:
         return any(place.unread for place in self.mine)
 
     @property
-    def within(self) -> Q | None:
+    def within(self) -> Within | None:
         """The filter for the sessions of the shown workspace; None for all sessions.
 
         The oldest workspace also lists sessions in workspaces of which the user is a guest or which the user has left.
         """
         if self.here is None or not self.several:
             return None
-        listed = Q(workspace=self.here.id)
         is_oldest = self.here == self.mine[0]
-        return listed | ~Q(workspace__in=[place.id for place in self.mine]) if is_oldest else listed
+        return Within(self.here.id, tuple(place.id for place in self.mine) if is_oldest else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +79,33 @@ def memberships_of_user(user: User) -> UserMemberships:
 def places_of(user: User, wanted: int | None = None) -> Places:
     """Read a user's workspaces. The shown one is the `wanted` one if it is theirs, else their current one.
 
-    Takes one query, and another one for unread messages if there are several workspaces: to compose that one costs a
-    third of a page.
+    Takes one query, and another one for unread messages if there are several workspaces.
     """
     shown = wanted or user.workspace_id
-    rows = list(memberships_of(user).order_by("pk").values_list("workspace_id", "workspace__name", "role"))
-    unread = _with_news(user, shown) if len(rows) > 1 else frozenset()
+    rows = _MINE.read(user.pk)
+    unread = frozenset(_WITH_NEWS.read(user.pk, *([shown] if shown else []))) if len(rows) > 1 else frozenset()
     mine = [Place(workspace, name, workspace in unread, role) for workspace, name, role in rows]
     return _placed(mine, (wanted, user.workspace_id))
 
 
-def _with_news(user: User, shown: int | None) -> frozenset[int]:
+def _mine(user_id: int) -> QuerySet[Membership, tuple[int, str, str]]:
+    mine = memberships_of(User(pk=user_id)).order_by("pk")
+    return mine.values_list("workspace_id", "workspace__name", "role")
+
+
+def _with_news(user_id: int, shown: int = 0) -> QuerySet[Membership, int]:
     """Return the user's workspaces except `shown` that list unread sessions, as defined by `Places.within`."""
+    user = User(pk=user_id)
     unread = unread_sessions(user)
     older = memberships_of(user).filter(pk__lt=OuterRef("pk"))
     left = unread.exclude(workspace__in=memberships_of(user).values("workspace"))
     has_news = Q(Exists(unread.filter(workspace=OuterRef("workspace")))) | (~Exists(older) & Exists(left))
     found = memberships_of(user).exclude(workspace=shown) if shown else memberships_of(user)
-    return frozenset(found.filter(has_news).values_list("workspace_id", flat=True))
+    return found.filter(has_news).values_list("workspace_id", flat=True)
+
+
+_MINE = Composed(_mine)
+_WITH_NEWS = Composed(_with_news)
 
 
 def _placed(mine: list[Place], preferred: tuple[int | None, ...]) -> Places:

@@ -110,7 +110,7 @@ async def test_server_of_files_works(tmp_path: Path) -> None:
 
 
 async def test_server_of_a_memory_keeps_it_over_a_restart(tmp_path: Path) -> None:
-    """UI-16: its program gets the variables of its configuration, and nothing of it is lost when it is started again."""
+    """UI-16: its program gets the variables of its configuration, and a restart loses nothing."""
     config = ServerConfig(
         command=("node", str(SERVERS / "server-memory/dist/index.js")),
         env={"MEMORY_FILE_PATH": str(tmp_path / "memory.json")},
