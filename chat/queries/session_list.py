@@ -326,12 +326,13 @@ def _unseen(user: User) -> QuerySet[ChatMessage]:
 
 def _all_listed(found: Iterable[tuple[Any, ...]], user: User) -> list[Listed]:
     """Make the rows of what `_first` and `_last_active` read."""
-    return [_listed(Facts._make(each[: len(COLUMNS)]), user, _owner(each)) for each in found]
+    return [_listed(Facts._make(each[: len(COLUMNS)]), user, _owner(each, user)) for each in found]
 
 
-def _owner(read: tuple[Any, ...]) -> User:
-    """Return the owner, of whom only the name and the picture are read."""
-    return User(pk=read[COLUMNS.index("owner_id")], **dict(zip(NAMED_BY, read[len(COLUMNS) :], strict=True)))
+def _owner(read: tuple[Any, ...], user: User) -> User:
+    """Return the owner; of others, only the name and the picture are read."""
+    pk = read[COLUMNS.index("owner_id")]
+    return user if pk == user.pk else User(pk=pk, **dict(zip(NAMED_BY, read[len(COLUMNS) :], strict=True)))
 
 
 def _listed(facts: Facts, user: User, owner: User) -> Listed:
