@@ -12,7 +12,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.person import RETRIES, Person
-from tests.support.server import Server
+from tests.support.server import Server, run_in
 from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
@@ -221,6 +221,30 @@ async def test_error_is_explained_and_retried(ana: Person, model: WireServer) ->
     await problem.get_by_role("button", name="Retry").click()
     await expect(ana.answers.first).to_contain_text("Now it works")
     await expect(problem).to_have_count(0)
+
+
+TWELVE_SECONDS = """
+from chat.models import ChatMessage
+ChatMessage.objects.filter(text="It is 42.").update(duration_ms=12_000)
+"""
+
+
+async def test_time_of_a_later_answer_takes_no_line(ana: Person, model: WireServer, server: Server) -> None:
+    """UI-05: what it took is known at its end, and the page must not jump then."""
+    call = openai.sse(
+        openai.role(),
+        *openai.tool_call(0, "call_1", "calculator", '{"expression": "6*7"}'),
+        openai.finish("tool_calls"),
+    )
+    model.script(Reply(call), reply("It is 42."))
+    await ana.say("What is six times seven?")
+    answer = ana.answers.filter(has_text="It is 42.")
+    await ana.sees_state("idle")
+    before = await answer.evaluate("e => e.offsetHeight")
+    run_in(server, TWELVE_SECONDS)
+    await ana.page.reload()
+    await expect(answer).to_contain_text("12s")
+    assert await answer.evaluate("e => e.offsetHeight") == before
 
 
 async def test_tools_and_figures_are_shown(ana: Person, model: WireServer) -> None:
