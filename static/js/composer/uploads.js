@@ -25,7 +25,8 @@ function updateChip(upload) {
   element.dataset.kind = upload.meta?.kind ?? upload.file?.type.split("/")[0] ?? "";
   element.style.setProperty("--done", upload.done ?? 0);
   const [, stem, ending = ""] = /^(.+?)(\.[^.]{1,8})?$/s.exec(name) ?? ["", name]; // long names keep their ending
-  element.querySelector(".chip-name").replaceChildren(make("span", { textContent: stem }), ending);
+  const shown = element.querySelector(".chip-name");
+  if (shown.textContent !== stem + ending) shown.replaceChildren(make("span", { textContent: stem }), ending);
   element.querySelector(".chip-detail").textContent = detail(upload);
   element.querySelector("[data-action=upload-retry]").hidden = state !== "failed" || !upload.canRetry;
   element.querySelector("[data-action=upload-as-text]").hidden = !(upload.text
