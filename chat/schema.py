@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
 
+from django.apps import apps
 from django.db import connection
-from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 Migration = tuple[str, str]
@@ -48,5 +51,10 @@ def applied_migrations() -> set[Migration]:
 
 @cache
 def known_migrations() -> frozenset[Migration]:
-    """Return the migrations of this version."""
-    return frozenset(MigrationLoader(None).disk_migrations or ())
+    """Return the migrations of this version, by the names of their files: importing them takes a second and 3 MB."""
+    found = set[Migration]()
+    for app in apps.get_app_configs():
+        package = f"{app.name}.migrations"
+        if find_spec(package) is not None:
+            found |= {(app.label, module.name) for module in iter_modules(import_module(package).__path__)}
+    return frozenset(found)

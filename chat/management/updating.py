@@ -10,7 +10,8 @@ from pathlib import Path
 
 from django.conf import settings
 from django.core.management import call_command
-from django.db import DatabaseError, connection
+from django.core.management.sql import emit_post_migrate_signal
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection
 
 from chat import schema
 from chat.management.migration_lock import one_at_a_time
@@ -34,7 +35,10 @@ def update_database(report: Callable[[str], None]) -> None:
         missing = schema.missing_migrations()
         if missing and schema.applied_migrations():
             _prepare_update(len(missing), report)
-        call_command("migrate", interactive=False, verbosity=0)
+        if missing:
+            call_command("migrate", interactive=False, verbosity=0)
+        else:  # what follows a migration, which an earlier start may not have reached; without a state of all models
+            emit_post_migrate_signal(verbosity=0, interactive=False, db=DEFAULT_DB_ALIAS)
         require_own_files()
 
 

@@ -9,7 +9,9 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
@@ -18,6 +20,7 @@ from chat.management import updating
 from chat.management.updating import BackupError, back_up, update_database
 from chat.models import User
 from chat.schema import WrongSchemaError
+from chat.services.people.staff import MANAGED, MANAGERS
 
 pytestmark = pytest.mark.django_db
 
@@ -66,6 +69,18 @@ def test_database_of_another_branch_is_refused(data: Path) -> None:
 def test_server_that_does_not_migrate_asks_for_it() -> None:
     with pytest.raises(WrongSchemaError, match=r"lacks 1 migrations\. Run manage.py migrate first"):
         schema.require_current()
+
+
+def test_known_migrations_are_those_of_django() -> None:
+    """Their names are read from the folders; Django imports them all."""
+    assert schema.known_migrations() == set(MigrationLoader(None).disk_migrations or ())
+
+
+def test_group_that_a_broken_start_has_not_made_is_made_by_the_next(data: Path) -> None:
+    """It was ended between its last migration and what follows."""
+    Group.objects.filter(name=MANAGERS).delete()
+    assert update() == []
+    assert Group.objects.get(name=MANAGERS).permissions.count() == len(MANAGED)
 
 
 def test_database_of_this_version_is_left_alone(data: Path) -> None:
