@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.messages import Source
@@ -21,6 +22,7 @@ from chat.models import (
     Session,
     SessionRun,
 )
+from chat.overrides.composed_queries import Composed
 from chat.queries import presets
 from chat.queries.cast import agents_from, known, title_of
 from chat.runs.lease import Claim
@@ -86,8 +88,15 @@ def open_turn(claim: Claim, mono: float) -> TurnSnapshot | None:
     return _snapshot(run.session, run, mono) if run is not None else None
 
 
+def _of_turn(session_id: str, turn_id: str) -> QuerySet[ChatMessage]:
+    return ChatMessage.objects.in_conversation(session_id).filter(turn_id=turn_id).order_by("sequence")
+
+
+_OF_TURN = Composed(_of_turn)
+
+
 def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
-    rows = list(ChatMessage.objects.in_conversation(session.pk).filter(turn_id=run.turn_id).order_by("sequence"))
+    rows = _OF_TURN.read(session.pk, run.turn_id)
     streaming = [row for row in rows if row.status == MessageStatus.STREAMING and row.type != MessageType.TOOL_GROUP]
     open_text = None
     if streaming:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -22,6 +23,7 @@ from django.db.models.functions import Coalesce, Greatest, Now
 from chat import ids
 from chat.bus.wakeups import Wakeup, WakeupKind, send
 from chat.models import RunState, SessionRun, Worker
+from chat.overrides.composed_queries import Composed
 
 # Among how many of the oldest due sessions a claim chooses, if it cannot take all.
 FAIR_WINDOW = 1000
@@ -142,13 +144,10 @@ def claim(worker_id: str, limit: int) -> list[Claim]:
     get it back while there are others. If more sessions are due than it can claim, those of workspaces with the fewest
     running sessions come first, so that one with a long backlog does not delay the others.
     """
-    alive = Exists(Worker.objects.filter(id=worker_id, lease_until__gt=Now()))
-    others = Exists(Worker.objects.filter(lease_until__gt=Now(), draining=False).exclude(id=worker_id))
-    may_have = Q(leaving_epoch=None) | ~Q(leaving_epoch=F("epoch")) | ~Q(claimant=worker_id) | ~others
-    waiting = SessionRun.objects.filter(DUE, alive, may_have).order_by("due_since")
     with transaction.atomic():
-        found = list(_locked(waiting).values_list("session_id", "epoch")[: limit + 1])
+        found = _first_due(limit + 1).read(worker_id)
         if len(found) > limit:
+            waiting = _waiting_for(worker_id)
             oldest = waiting.values_list("session_id", "session__workspace_id")[:FAIR_WINDOW]
             chosen = in_turns(oldest, _running_by_workspace())[:limit]
             fair = list(_locked(waiting.filter(pk__in=chosen)).values_list("session_id", "epoch"))
@@ -158,6 +157,19 @@ def claim(worker_id: str, limit: int) -> list[Claim]:
             owner=worker_id, claimant=worker_id, epoch=F("epoch") + 1, written=0, attempts=F("attempts") + 1
         )
     return [Claim(session_id, epoch + 1, worker_id) for session_id, epoch in found]
+
+
+def _waiting_for(worker_id: str) -> QuerySet[SessionRun]:
+    """Return the due sessions that a worker may have."""
+    alive = Exists(Worker.objects.filter(id=worker_id, lease_until__gt=Now()))
+    others = Exists(Worker.objects.filter(lease_until__gt=Now(), draining=False).exclude(id=worker_id))
+    may_have = Q(leaving_epoch=None) | ~Q(leaving_epoch=F("epoch")) | ~Q(claimant=worker_id) | ~others
+    return SessionRun.objects.filter(DUE, alive, may_have).order_by("due_since")
+
+
+@lru_cache(maxsize=128)  # a worker claims as many as it has room for
+def _first_due(count: int) -> Composed[tuple[str, int]]:
+    return Composed(lambda worker_id: _locked(_waiting_for(worker_id)).values_list("session_id", "epoch")[:count])
 
 
 def in_turns(oldest: Iterable[tuple[str, int]], running: Mapping[int, int]) -> list[str]:
@@ -191,7 +203,10 @@ def adopt(claim: Claim) -> Claim | None:
 def is_work_due() -> bool:
     """Return whether a session is due. Only reads, so that an idle poll takes no write lock."""
     # Any row would do, but without the order both databases scan all sessions instead of the index.
-    return bool(SessionRun.objects.filter(DUE).order_by("due_since").values_list("pk")[:1])
+    return bool(_ANY_DUE.read())
+
+
+_ANY_DUE = Composed(lambda: SessionRun.objects.filter(DUE).order_by("due_since").values_list("pk")[:1])
 
 
 def run_rows(worker_id: str, session_ids: Collection[str]) -> dict[str, RunRow]:

@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from chat.models import Membership, Session, Share, User
 from chat.names import distinct, look
+from chat.overrides.composed_queries import Composed
 
 
 def sender_in(session: Session, user: User) -> str:
     """Return a user's name for messages and edits in a session, unique among the session's users."""
-    inside = Q(pk=session.owner_id) | Q(pk__in=Share.objects.filter(session=session).values("user"))
-    if session.workspace_role:
-        inside |= Q(pk__in=Membership.objects.filter(workspace=session.workspace_id).values("user"))
-    others = User.objects.filter(inside).exclude(pk=user.pk)
+    workspace = (session.workspace_id,) if session.workspace_role else ()
+    others = _OTHERS.read(user.pk, session.pk, session.owner_id, *workspace)
     return distinct(user.sender, user.username, (other.sender for other in others))
+
+
+def _others(user_id: int, session_id: str, owner_id: int, workspace_id: int | None = None) -> QuerySet[User]:
+    """Return the other users of a session, which is open to a workspace if that is given."""
+    inside = Q(pk=owner_id) | Q(pk__in=Share.objects.filter(session=session_id).values("user"))
+    if workspace_id is not None:
+        inside |= Q(pk__in=Membership.objects.filter(workspace=workspace_id).values("user"))
+    return User.objects.filter(inside).exclude(pk=user_id)
+
+
+_OTHERS = Composed(_others)
 
 
 def senders(people: Iterable[User]) -> dict[int, str]:

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from chat import ids
 from chat.errors import Busy, NoSuchMessage, ServiceError
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, User
+from chat.overrides.composed_queries import Composed
 from chat.queries.cast import agents_from
 from chat.runs import lease
 from chat.runs.notes import continue_note
@@ -29,6 +30,9 @@ from chat.services.transaction import SessionTransaction
 ENDS = (MessageType.TURN_DONE, MessageType.ERROR)
 
 
+_TO_ANSWER = Composed(lambda session_id: ChatMessage.objects.to_answer(session_id).values_list("pk")[:1])
+
+
 @transaction.atomic
 def cancel(*, session: Session, author: User) -> bool:
     """Stop the running turn (RUN-07) and hold all queued messages (RUN-06).
@@ -36,7 +40,7 @@ def cancel(*, session: Session, author: User) -> bool:
     Can be repeated. Return False if no turn is running; no message is held then.
     """
     # Without messages to hold, a stop does not wait for the session's lock, which a batch of the writer may have.
-    tx = SessionTransaction.lock(session.pk) if ChatMessage.objects.to_answer(session.pk).exists() else None
+    tx = SessionTransaction.lock(session.pk) if _TO_ANSWER.read(session.pk) else None
     is_stopping = lease.ask_to_stop(session.pk, author.pk)
     if is_stopping:
         delegation.stop(session.pk, author.pk)
