@@ -44,6 +44,7 @@ class Migration(migrations.Migration):
                     "author",
                     models.ForeignKey(
                         blank=True,
+                        db_constraint=False,
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
@@ -113,6 +114,7 @@ class Migration(migrations.Migration):
                 (
                     "session",
                     models.ForeignKey(
+                        db_constraint=False,
                         null=True, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="chat.session"
                     ),
                 ),

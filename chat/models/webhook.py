@@ -49,7 +49,10 @@ class Webhook(models.Model):
     is_enabled = models.BooleanField(_("on"), default=True)
     off_reason = models.CharField(max_length=8, choices=OffReason.choices, blank=True, default="")
     failing_since = models.DateTimeField(null=True, blank=True)
-    author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
+    # No constraint, here and on a delivery's session: a release without these tables erases users and sessions, too.
+    author = models.ForeignKey(
+        User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
+    )
     holder = models.CharField(max_length=32, blank=True, default="")
     busy_until = models.DateTimeField(null=True, blank=True)
     removed_at = models.DateTimeField(null=True, blank=True)
@@ -92,7 +95,7 @@ class WebhookDelivery(models.Model):
     # No index: `delivery_by_webhook` begins with this column.
     webhook = models.ForeignKey(Webhook, models.CASCADE, related_name="deliveries", db_index=False)
     event = models.CharField(max_length=20)
-    session = models.ForeignKey(Session, models.CASCADE, null=True, related_name="+")
+    session = models.ForeignKey(Session, models.CASCADE, null=True, related_name="+", db_constraint=False)
     facts = models.JSONField(default=dict)
     happened_at = models.DateTimeField(default=timezone.now)
     status = models.CharField(max_length=9, choices=Status.choices, default=Status.PENDING)

@@ -416,6 +416,23 @@ def test_secrets_of_another_key_send_nothing(owner: User, workspace: Workspace, 
     assert taken(webhook, timezone.now()).secret == ""
 
 
+def test_an_older_release_can_erase_sessions_and_users(owner: User, workspace: Workspace) -> None:
+    """HOOK-02: it knows no deliveries. What it leaves names no session any more."""
+    webhook = add(owner, workspace, events=["session.created"], include_text=True)
+    gone = create_session(owner=owner, workspace=workspace, title="Gone")
+    former = person("Former", workspace)
+    Webhook.objects.update(author=former)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM chat_sessionrun WHERE session_id = %s", [gone.pk])
+        cursor.execute("DELETE FROM chat_session WHERE id = %s", [gone.pk])
+        cursor.execute("DELETE FROM chat_membership WHERE user_id = %s", [former.pk])
+        cursor.execute("DELETE FROM chat_user WHERE id = %s", [former.pk])
+    connection.check_constraints()
+    data = data_of(taken(webhook, timezone.now()))
+    assert (data["session_id"], data["url"], "text" in data) == (None, None, False)
+    managing.change(author=owner, webhook_id=webhook.pk, given=Given(url=URL, events=ALL))
+
+
 def test_old_deliveries_and_removed_webhooks_are_deleted(owner: User, workspace: Workspace) -> None:
     """HOOK-06: after thirty days, by the daily maintenance."""
     old = timezone.now() - timedelta(days=31)
