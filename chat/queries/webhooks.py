@@ -13,7 +13,7 @@ from django.urls import reverse
 from chat import access
 from chat.models import ChatMessage, Session, Webhook, WebhookDelivery
 
-# A condition of SQL: whether the workspace of a row of chat_session, called {session}, has webhooks to be told.
+# A condition of SQL: whether the workspace of a row of chat_session, called {session}, has webhooks that are on.
 HAS_WEBHOOKS = (
     "EXISTS (SELECT 1 FROM chat_webhook WHERE workspace_id = {session}.workspace_id"
     " AND is_enabled AND removed_at IS NULL)"

@@ -239,7 +239,7 @@ def test_requests_hold_ids_and_facts(owner: User, workspace: Workspace, settings
     settings.PUBLIC_URL = "https://parley.example.com"
     webhook = add(owner, workspace, events=["message.sent"])
     session = create_session(owner=owner, workspace=workspace, title="Secret plan", agent="demo")
-    sent = add_message(session=session, author=owner, text="Nobody may know")
+    sent = add_message(session=session, author=owner, text="No one may know")
     found = taken(webhook, timezone.now())
     body = json.loads(found.body)
     assert body == {
