@@ -384,6 +384,21 @@ def test_five_days_of_failures_turn_the_webhook_off(owner: User, workspace: Work
     assert (event.actor, event.details["enabled"], event.details["reason"]) == (None, 0, "failing")
 
 
+def test_failures_of_tests_do_not_count(owner: User, workspace: Workspace) -> None:
+    """HOOK-05: only those of events turn a webhook off; a test that succeeds shows that the address is back."""
+    webhook, now = add(owner, workspace), timezone.now()
+    delivering.finish(delivering.take_test(webhook, now), BROKEN, now)
+    webhook.refresh_from_db()
+    assert webhook.failing_since is None
+    Webhook.objects.update(failing_since=now - timedelta(days=6))
+    delivering.finish(delivering.take_test(webhook, now), BROKEN, now)
+    webhook.refresh_from_db()
+    assert webhook.is_enabled
+    delivering.finish(delivering.take_test(webhook, now), OK, now)
+    webhook.refresh_from_db()
+    assert webhook.failing_since is None
+
+
 def test_one_process_delivers_to_a_webhook_at_a_time(owner: User, workspace: Workspace) -> None:
     """HOOK-05: in order; another process takes over when the lease of a dead one ends."""
     webhook, now = pending(owner, workspace, 2), timezone.now()

@@ -128,7 +128,7 @@ def finish(taken: Taken, answer: Answer, now: datetime) -> bool:
         values |= {"next_at": None, "status": Status.FAILED if answer.problem else Status.DELIVERED}
     if not attempt.update(**values):
         return False  # another process got there first
-    _judge(webhook, answer, now)
+    _judge(webhook, answer, now, counts=taken.retries)
     return True
 
 
@@ -137,14 +137,19 @@ def delay_after(attempt: int) -> timedelta:
     return timedelta(seconds=RETRIES[attempt - 1] * random.uniform(1, 1 + JITTER))  # noqa: S311  # no secret
 
 
-def _judge(webhook: Webhook, answer: Answer, now: datetime) -> None:
-    """Turn a webhook off whose address is gone, or has taken nothing for days."""
+def _judge(webhook: Webhook, answer: Answer, now: datetime, *, counts: bool) -> None:
+    """Turn a webhook off whose address is gone, or has taken nothing for days.
+
+    Failures that do not count are those of tests, and of what a person sends again.
+    """
     if not answer.problem:
         Webhook.objects.filter(pk=webhook.pk, failing_since__isnull=False).update(failing_since=None)
         return
     since = webhook.failing_since or now
     if answer.status == GONE:
         _turn_off(webhook, OffReason.GONE)
+    elif not counts:
+        return
     elif now - since >= OFF_AFTER:
         _turn_off(webhook, OffReason.FAILING)
     elif webhook.failing_since is None:
