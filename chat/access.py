@@ -35,6 +35,7 @@ class Permission(StrEnum):
     MANAGE_KNOWLEDGE = "manage_knowledge"
     MANAGE_AGENTS = "manage_agents"
     MANAGE_TOOLS = "manage_tools"
+    MANAGE_WEBHOOKS = "manage_webhooks"
     MANAGE_MEMBERS = "manage_members"
 
 

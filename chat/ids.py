@@ -40,6 +40,10 @@ def knowledge_id() -> str:
     return _new("k")
 
 
+def delivery_id() -> str:
+    return _new("d")
+
+
 def worker_id() -> str:
     return _new("w")
 

@@ -83,6 +83,16 @@ def lock_rows(model: type[Row], keys: Collection[str], *, wait: bool = True) -> 
         return [made(model, values) for values in cursor.fetchall()]
 
 
+def lock_row_with(model: type[Row], key: str, expression: str) -> tuple[Row, Any] | None:
+    """Lock the row with this key; return it with the value of an SQL expression, or None if it does not exist."""
+    if not connection.in_atomic_block:
+        raise TransactionManagementError("rows can only be locked in a transaction")
+    with connection.cursor() as cursor:
+        cursor.execute(_lock_with_statement(model, connection.vendor, expression), [key])
+        found = cursor.fetchone()
+    return None if found is None else (made(model, found[:-1]), found[-1])
+
+
 def lock_values(
     model: type[Model], attributes: tuple[str, ...], keys: Collection[str], *, wait: bool = True
 ) -> list[tuple[Any, ...]]:
@@ -203,6 +213,11 @@ def _returning_statement(model: type[Model], vendor: str, names: tuple[str, ...]
 @lru_cache(maxsize=256)
 def _lock_statement(model: type[Model], vendor: str, count: int, wait: bool) -> str:
     return _locking(model, vendor, names_of(model, _table(model)), count, wait)
+
+
+@cache
+def _lock_with_statement(model: type[Model], vendor: str, expression: str) -> str:
+    return _locking(model, vendor, f"{names_of(model, _table(model))}, {expression}", 1, True)
 
 
 @lru_cache(maxsize=512)

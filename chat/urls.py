@@ -29,6 +29,7 @@ from chat.views import (
     sharing,
     transfer,
     two_step,
+    webhooks,
     workspaces,
 )
 
@@ -44,6 +45,7 @@ urlpatterns = [
     path("workspaces/<str:workspace_id>/", home.workspace, name="workspace"),
     path("workspaces/<str:workspace_id>/settings", workspaces.workspace_settings, name="workspace-settings"),
     path("workspaces/<str:workspace_id>/mcp-servers", mcp_servers.mcp_servers, name="mcp-servers"),
+    path("workspaces/<str:workspace_id>/webhooks", webhooks.webhooks, name="webhooks"),
     path("mcp-servers/callback", mcp_sign_in.callback, name="mcp-callback"),
     path("workspaces/<str:workspace_id>/agents", agents.agents, name="workspace-agents"),
     path("workspaces/<str:workspace_id>/agents/new", agents.new_agent, name="new-agent"),

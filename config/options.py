@@ -73,6 +73,10 @@ OPTIONS = {
         "The hosts with an internal address, or without HTTPS, that [MCP servers of workspaces](mcp.md#in-the-page) "
         "may have, separated by commas: `tickets.lan, *.example.lan`."
     ),
+    "WEBHOOK_INTERNAL_HOSTS": Option(
+        "The hosts with an internal address, or without HTTPS, that [webhooks](webhooks.md) may have, "
+        "separated by commas."
+    ),
     "RUNNER": Option("`embedded`, or `none`: this server leaves the agents to another one on the same database."),
     "SEND_WITHOUT_APPROVAL": Option(
         "`1`: [text from elsewhere](tools.md#text-from-elsewhere) is no reason to ask before a tool sends data out."

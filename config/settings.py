@@ -288,6 +288,8 @@ SANDBOX_NETWORK = env.flag("SANDBOX_NETWORK")
 SEND_WITHOUT_APPROVAL = env.flag("SEND_WITHOUT_APPROVAL")
 # MCP_INTERNAL_HOSTS: the hosts with an internal address that MCP servers of workspaces may have.
 MCP_INTERNAL_HOSTS = env.hosts("MCP_INTERNAL_HOSTS")
+# WEBHOOK_INTERNAL_HOSTS: the hosts with an internal address that webhooks of workspaces may have.
+WEBHOOK_INTERNAL_HOSTS = env.hosts("WEBHOOK_INTERNAL_HOSTS")
 # RUNNER: "embedded" runs the agents inside the server process; "none" leaves them to other processes.
 RUNNER = env.choice("RUNNER", "embedded", "none")
 # CAPACITY: how many sessions one process runs at once; further ones wait for a free place, or for another process.

@@ -12,8 +12,8 @@ import pytest
 from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
-ID = re.compile(r"\b(?:MSG|CTX|RUN|LIVE|UI|ADM|OPS)-\d\d\b")
-ROW = re.compile(r"^\| ((?:MSG|CTX|RUN|LIVE|UI|ADM|OPS)-\d\d) \| (.*) \|$", re.MULTILINE)
+ID = re.compile(r"\b(?:MSG|CTX|RUN|LIVE|UI|ADM|OPS|HOOK)-\d\d\b")
+ROW = re.compile(r"^\| ((?:MSG|CTX|RUN|LIVE|UI|ADM|OPS|HOOK)-\d\d) \| (.*) \|$", re.MULTILINE)
 LISTED = ROW.findall((ROOT / "docs/behaviours.md").read_text())
 ROWS = dict(LISTED)
 PLANNED = {name for name, text in ROWS.items() if text.startswith("*Planned*")}

@@ -66,6 +66,7 @@ RATES: Mapping[str, Rate] = {
     "invitations": Rate(100, HOUR, "invitation links made"),
     "sign_in_links": Rate(200, HOUR, "sign-in links made by one member of staff"),
     "mcp_checks": Rate(60, HOUR, "MCP servers tested: each is a connection to another machine"),
+    "webhook_requests": Rate(120, HOUR, "webhooks tested, and deliveries sent again: each is a connection elsewhere"),
     "tokens": Rate(60, HOUR, "API tokens made"),
     "push_subscriptions": Rate(120, HOUR, "browsers that turn on notifications, or renew them"),
     "push_tests": Rate(30, HOUR, "test notifications: each is a connection to another machine"),

@@ -35,6 +35,7 @@ from chat.models.security_event import SecurityEvent
 from chat.models.session import APPROVED, IMPORTED, SENDING, Session
 from chat.models.usage import DailyUsage
 from chat.models.user import User
+from chat.models.webhook import TEST_EVENT, Webhook, WebhookDelivery, WebhookEvent
 from chat.models.workspace import ApprovalRule, Membership, Workspace
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "IMPORTED",
     "IN_FLIGHT",
     "SENDING",
+    "TEST_EVENT",
     "TURN_MARKERS",
     "UNFINISHED",
     "AgentPreset",
@@ -82,6 +84,9 @@ __all__ = [
     "Suggestion",
     "User",
     "UserSessionState",
+    "Webhook",
+    "WebhookDelivery",
+    "WebhookEvent",
     "Worker",
     "Workspace",
     "attached_to",

@@ -1,4 +1,4 @@
-"""Background services of a server process: the publisher, the hub, maintenance and, if embedded, a runner."""
+"""Background services of a server process: publisher, hub, maintenance, webhooks and, if embedded, a runner."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from chat.live.hub import Hub
 from chat.runner.mcp_tokens import TokenStore
 from chat.runner.runner import Runner
 from chat.runner.tracing import close_tracing, open_tracing
+from chat.runner.webhook_deliverer import WebhookDeliverer
 from chat.security.session_store import hash_key
 from chat.services.batches import Deadline
 from chat.services.maintenance import jobs
@@ -61,6 +62,7 @@ class Runtime:
     tasks: list[asyncio.Task[None]]
     token_store: TokenStore
     maintenance: Maintenance = field(default_factory=Maintenance)
+    webhooks: WebhookDeliverer = field(default_factory=WebhookDeliverer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ async def start(*, serves: bool = True, runs: bool | None = None) -> None:
         for task in tasks:
             task.cancel()
         await _runtime.maintenance.stop()
+        await _runtime.webhooks.stop()
         await wakeups.close_sender()
         if _runtime.hub is not None:
             await _runtime.hub.stop()
@@ -130,6 +133,7 @@ async def stop() -> None:
         task.cancel()
     await asyncio.wait(running.tasks)
     await running.maintenance.stop()
+    await running.webhooks.stop()
     if running.runner is not None:
         await running.runner.stop()
     await close_tracing()

@@ -19,11 +19,13 @@ from chat.bus import publisher
 from chat.bus.events import ChatEvent, MessageChanged, MessageEventName, MessageRemoved, SessionChanged, UsageChanged
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
-from chat.row_statements import insert_rows, lock_rows, update_returning, update_row
+from chat.queries.webhooks import HAS_WEBHOOKS
+from chat.row_statements import insert_rows, lock_row_with, lock_rows, update_returning, update_row
 from chat.snapshots import MessageSnapshot
 
 # The largest message in an event, in characters of text. A larger one is read from its row (the layer takes 64 KB).
 LARGEST_IN_EVENT = 12_000
+_HAS_WEBHOOKS = HAS_WEBHOOKS.format(session="chat_session")
 # Kinds whose revision keeps the content. A withdrawn message loses its files, so its revision names them.
 KEEPS_CONTENT = (MessageRevision.Kind.EDIT, MessageRevision.Kind.WITHDRAW)
 
@@ -36,12 +38,22 @@ class SessionTransaction:
     """
 
     def __init__(
-        self, session: Session, run: SessionRun, last_sequence: int | None = None, *, has_queued: bool = True
+        self,
+        session: Session,
+        run: SessionRun,
+        last_sequence: int | None = None,
+        *,
+        has_queued: bool = True,
+        has_webhooks: bool,
     ) -> None:
-        """`last_sequence`, if it is known already. `has_queued`: whether messages may be queued."""
+        """`last_sequence`, if it is known already. `has_queued`: whether messages may be queued.
+
+        `has_webhooks`: whether the workspace has any, by the statement that locked the session.
+        """
         self.session = session
         self.run = run
         self.has_queued = has_queued
+        self.has_webhooks = has_webhooks
         self.events: list[ChatEvent] = []
         # Users and the tokens of responses for which `quotas.record_tokens` has to be called.
         self.used: list[tuple[int | None, int]] = []
@@ -50,10 +62,11 @@ class SessionTransaction:
     @classmethod
     def lock(cls, session_id: str) -> SessionTransaction:
         """Lock both rows. Raises NoSuchSession if the session no longer exists."""
-        sessions, runs = lock_rows(Session, [session_id]), lock_rows(SessionRun, [session_id])
-        if not sessions or not runs:
+        found, runs = lock_row_with(Session, session_id, _HAS_WEBHOOKS), lock_rows(SessionRun, [session_id])
+        if found is None or not runs:
             raise NoSuchSession
-        return cls(sessions[0], runs[0])
+        session, has_webhooks = found
+        return cls(session, runs[0], has_webhooks=bool(has_webhooks))
 
     def require_active(self) -> None:
         """Raise ServiceError if the session is archived, NoSuchSession if it is deleted."""

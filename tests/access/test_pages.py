@@ -172,6 +172,11 @@ MATRIX = [
     Row("GET", "mcp-servers", FACE.managing(200), args=("{workspace}",)),
     Row("POST", "mcp-servers", FACE.managing(302), {"part": "nothing"}, args=("{workspace}",)),
     Row("GET", "mcp-servers", signed_in(404), args=("x",)),
+    Row("GET", "webhooks", FACE.managing(200), args=("{workspace}",)),
+    Row("POST", "webhooks", FACE.managing(302), {"part": "nothing"}, args=("{workspace}",)),
+    Row("POST", "webhooks", FACE.managing(422), {"part": "add", "url": "https://10.0.0.1/"}, args=("{workspace}",)),
+    Row("POST", "webhooks", FACE.managing(422), {"part": "again", "delivery": "d_1"}, args=("{workspace}",)),
+    Row("GET", "webhooks", signed_in(404), args=("x",)),
     # Without a sign-in that has begun in this browser, it leads home and says so.
     Row("GET", "mcp-callback", signed_in(302)),
     Row("GET", "two-step", signed_in(200)),

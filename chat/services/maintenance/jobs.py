@@ -20,6 +20,7 @@ from chat.services.people import push
 from chat.services.people.security_log import Kind, record
 from chat.services.runs import answering, delegation
 from chat.services.sessions import incomplete
+from chat.services.webhooks import delivering
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,9 @@ def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Count
 
 
 def delete_expired(deadline: Deadline) -> int:
-    """Delete expired logins, links, security events, push subscriptions and uploads. Return the number of deleted rows.
+    """Delete expired logins, links, security events, push subscriptions, deliveries of webhooks, and uploads.
+
+    Return the number of deleted rows.
 
     SECURITY_LOG_DAYS=0 keeps all security events. The next run deletes what is left at the deadline.
     """
@@ -84,6 +87,8 @@ def delete_expired(deadline: Deadline) -> int:
         kept_since = now - timedelta(days=settings.SECURITY_LOG_DAYS)
         count += _delete_in_batches(SecurityEvent.objects.filter(at__lt=kept_since), deadline)
     count += push.delete_abandoned()
+    for rows in delivering.expired():
+        count += _delete_in_batches(rows, deadline)
     import_uploads.delete_expired()
     if count:
         logger.info("Deleted %d rows that have expired", count)

@@ -38,6 +38,7 @@ from chat.services.runs import asking
 from chat.services.runs.turns import deliver, open_turn, resume_waiting
 from chat.services.sessions import replies, titles, user_state
 from chat.services.transaction import SessionTransaction, save_revision
+from chat.services.webhooks import outbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ def add_message(
             resume_waiting(tx)
             asking.skip(tx)
     tell_mentioned(tx, row)
+    outbox.message_sent(tx, row)
     tx.save(*titles.set_first_title(tx, row))
     user_state.delete_sent_draft(session=session, user=author, sent=text)
     if for_agent and not tx.run.delegating:

@@ -23,6 +23,7 @@ from chat.limits.quotas import SMALL_CHARS, quotas
 from chat.models import ChatMessage, MessageRole, MessageType, RunState, Session, SessionRun, User, without_files
 from chat.names import distinct
 from chat.queries import presets
+from chat.queries.webhooks import HAS_WEBHOOKS
 from chat.row_statements import columns_of, made, names_of, read_value, update_row
 from chat.runs import lease
 from chat.runs.lease import Claim
@@ -32,6 +33,7 @@ from chat.services.idempotency import request_digest
 from chat.services.messages.validation import validate_characters, validate_message
 from chat.services.sessions import user_state
 from chat.services.transaction import SessionTransaction
+from chat.services.webhooks import outbox
 
 # Locks the session, then its run, and reads all that decides. It finds the session of its active owner only, which is
 # what chat/access.py says of owners. On PostgreSQL the statement can wait for another transaction: then the two locked
@@ -48,6 +50,7 @@ _LOOK = """
         (SELECT COUNT(*) FROM chat_sessionrun
             WHERE started_by_id = u.id AND NOT state = 'idle' AND NOT state = 'waiting') AS running_turns,
         EXISTS (SELECT 1 FROM chat_worker WHERE id = %(worker)s AND lease_until > {now}) AS has_worker,
+        {has_webhooks} AS has_webhooks,
         {now} AS now
     FROM chat_session s
         JOIN chat_sessionrun r ON r.session_id = s.id
@@ -95,6 +98,7 @@ class _Seen(NamedTuple):
     tokens_today: int
     running_turns: int
     has_worker: bool
+    has_webhooks: bool
     now: datetime
 
 
@@ -137,7 +141,7 @@ def _begin(
     seen = _look(author, session_id, key, worker_id)
     if seen is None or not _is_plain(seen) or not _is_within_quotas(seen):
         return None
-    tx = SessionTransaction(seen.session, seen.run, seen.last_sequence)
+    tx = SessionTransaction(seen.session, seen.run, seen.last_sequence, has_webhooks=bool(seen.has_webhooks))
     session, turn_id, now = seen.session, ids.turn_id(), timezone.now()
     marker = ChatMessage(type=MessageType.TURN_START, turn_id=turn_id, mode=session.mode, timestamp=now)
     message = ChatMessage(
@@ -155,6 +159,7 @@ def _begin(
     tx.record_event("turn_start", marker)
     tx.record_event("user_message", message, {"model": session.model})
     tx.events.append(StatusChanged("thinking"))
+    outbox.message_sent(tx, message)
     tx.save()
     if seen.has_draft:
         user_state.delete_sent_draft(session=session, user=author, sent=text)
@@ -189,7 +194,8 @@ def _look(author: User, session_id: str, key: str | None, worker_id: str) -> _Se
 def _statement(vendor: str) -> tuple[str, int, int]:
     """Return the statement for this kind of database, and how many columns each of the two rows has in its result."""
     session, run = names_of(Session, "s"), names_of(SessionRun, "r")
-    statement = _LOOK.format(session=session, run=run, now=_NOW[vendor], lock=_LOCK[vendor])
+    has_webhooks = HAS_WEBHOOKS.format(session="s")
+    statement = _LOOK.format(session=session, run=run, has_webhooks=has_webhooks, now=_NOW[vendor], lock=_LOCK[vendor])
     return statement, len(columns_of(Session, vendor)), len(columns_of(SessionRun, vendor))
 
 

@@ -6,17 +6,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
-from yarl import URL
 
-from agents.mcp.config import server_address, server_name
-from agents.toolbox.address_policy import is_allowed
-from agents.toolbox.public_addresses import is_public
+from agents.mcp.config import server_name
 from chat.access import Permission, workspace_where, workspaces_where
 from chat.agents_setup import registry
 from chat.errors import Invalid, ServiceError
@@ -24,6 +20,7 @@ from chat.models import McpServer, User, Workspace
 from chat.queries.mcp_servers import headers_of
 from chat.security.encryption import encrypt
 from chat.services.messages.validation import validate_characters
+from chat.services.people.outside_addresses import checked_address, host_of
 from chat.services.people.security_log import Kind, record
 
 MOST_SERVERS = 20
@@ -104,8 +101,9 @@ def remove(*, author: User, server_id: int) -> McpServer:
 
 def apply(server: McpServer, given: Settings) -> None:
     """Set what a form says, checked. A new address forgets the secrets of the old one. Raises Invalid."""
-    name, url = _name(server, given.name), _url(given.url)
-    if server.pk and _host(url) != _host(server.url):
+    name = _name(server, given.name)
+    url = checked_address(given.url, internal_hosts=settings.MCP_INTERNAL_HOSTS, setting="MCP_INTERNAL_HOSTS")
+    if server.pk and host_of(url) != host_of(server.url):
         server.secret_headers = server.oauth_client = ""
         forget_sign_in(server)
     if given.oauth_client is not None:
@@ -136,7 +134,7 @@ def forget_sign_in(server: McpServer) -> None:
 
 def log(kind: Kind, author: User, server: McpServer) -> None:
     """Record in the security log what was done with a server."""
-    record(kind, actor=author, target=server, name=server.name, host=_host(server.url))
+    record(kind, actor=author, target=server, name=server.name, host=host_of(server.url))
 
 
 def headers_from(lines: Iterable[str]) -> dict[str, str]:
@@ -169,31 +167,6 @@ def _name(server: McpServer, name: str) -> str:
     return name
 
 
-def _url(url: str) -> str:
-    try:
-        url = server_address(validate_characters(url.strip()))
-        host = URL(url).raw_host or ""
-    except ValueError:
-        raise Invalid(_("Enter a web address that begins with https:// and has no password in it.")) from None
-    if not host or len(url) > 2000:
-        raise Invalid(_("Enter a web address that begins with https:// and has no password in it."))
-    is_internal = bool(settings.MCP_INTERNAL_HOSTS) and is_allowed(host, settings.MCP_INTERNAL_HOSTS)
-    if url.startswith("http://") and not is_internal:
-        raise Invalid(_("Enter a web address that begins with https:// and has no password in it."))
-    if not is_internal and _is_internal_address(host):
-        words = _("“%(host)s” is an internal address. The operator of this server can allow it: MCP_INTERNAL_HOSTS.")
-        raise Invalid(words % {"host": host})
-    return url
-
-
-def _is_internal_address(host: str) -> bool:
-    """Whether a host is written as an address that is not public. Names are checked when they are connected to."""
-    try:
-        return not is_public(ip_address(host.strip("[]")))
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
 def _headers(headers: Mapping[str, str]) -> dict[str, str]:
     if len(headers) > MOST_HEADERS:
         raise Invalid(_("You can set up to %(count)d headers.") % {"count": MOST_HEADERS})
@@ -212,8 +185,3 @@ def _oauth_client(client_id: str, secret: str) -> str:
     if secret and not client_id:
         raise Invalid(_("Enter the OAuth client ID, too."))
     return encrypt(json.dumps({"id": client_id, "secret": secret})) if client_id else ""
-
-
-def _host(url: str) -> str:
-    parsed = URL(url)
-    return f"{parsed.raw_host}:{parsed.port}"

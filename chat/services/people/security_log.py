@@ -64,6 +64,9 @@ class Kind(StrEnum):
     MCP_SERVER_REMOVED = "mcp_server_removed"
     MCP_SERVER_CONNECTED = "mcp_server_connected"
     MCP_SERVER_DISCONNECTED = "mcp_server_disconnected"
+    WEBHOOK_ADDED = "webhook_added"
+    WEBHOOK_CHANGED = "webhook_changed"
+    WEBHOOK_REMOVED = "webhook_removed"
 
 
 def record(

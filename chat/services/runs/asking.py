@@ -17,6 +17,7 @@ from chat.runs.elicitations import open_record, records_of, with_last
 from chat.runs.sanitize import sanitize_json
 from chat.services.messages.senders import sender_in
 from chat.services.transaction import SessionTransaction, notify_session_lists
+from chat.services.webhooks import outbox
 
 
 def ask(tx: SessionTransaction, message_id: str, question: Json) -> None:
@@ -25,6 +26,7 @@ def ask(tx: SessionTransaction, message_id: str, question: Json) -> None:
     record = {"question": sanitize_json(question), "asked_at": timezone.now().isoformat()}
     asked = [*records_of(row.asked), record]
     tx.update("message_updated", row, {"status": MessageStatus.WAITING, "asked": asked})
+    outbox.waiting(tx, row)
 
 
 def withdraw(tx: SessionTransaction, message_id: str, why: str) -> None:

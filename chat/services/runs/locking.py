@@ -11,6 +11,7 @@ from typing import NamedTuple
 from django.db import connection
 
 from chat.models import Session, SessionRun
+from chat.queries.webhooks import HAS_WEBHOOKS
 from chat.row_statements import columns_of, lock_values, made, names_of
 from chat.runs.lease import Claim
 from chat.services.transaction import SessionTransaction
@@ -22,7 +23,8 @@ _LOCK = """
         (SELECT revision FROM chat_session WHERE id = s.id) AS revision_before,
         COALESCE((SELECT MAX(sequence) FROM chat_chatmessage WHERE session_id = s.id), 0) AS last_sequence,
         EXISTS (SELECT 1 FROM chat_chatmessage
-            WHERE session_id = s.id AND status = 'queued' AND removed_at IS NULL) AS has_queued
+            WHERE session_id = s.id AND status = 'queued' AND removed_at IS NULL) AS has_queued,
+        {has_webhooks} AS has_webhooks
     FROM chat_session s
         JOIN chat_sessionrun r ON r.session_id = s.id
     WHERE s.id IN ({marks})
@@ -85,11 +87,16 @@ def _transactions(names: Sequence[str], *, wait: bool) -> list[SessionTransactio
     locked = []
     for row in rows:
         session, run = made(Session, row[:of_session]), made(SessionRun, row[of_session : of_session + of_run])
-        revision_before, last_sequence, has_queued = row[of_session + of_run :]
-        if revision_before == session.revision:
-            locked.append(SessionTransaction(session, run, last_sequence, has_queued=bool(has_queued)))
-        else:
-            locked.append(SessionTransaction(session, run))
+        revision_before, last_sequence, has_queued, has_webhooks = row[of_session + of_run :]
+        is_seen_whole = revision_before == session.revision
+        tx = SessionTransaction(
+            session,
+            run,
+            last_sequence if is_seen_whole else None,
+            has_queued=bool(has_queued) or not is_seen_whole,
+            has_webhooks=bool(has_webhooks),
+        )
+        locked.append(tx)
     return locked
 
 
@@ -98,5 +105,6 @@ def _statement(vendor: str, count: int, wait: bool) -> tuple[str, int, int]:
     """Return the statement for so many sessions, and how many columns each of the two rows has in its result."""
     lock = "" if vendor == "sqlite" else "FOR UPDATE OF s, r" if wait else "FOR UPDATE OF s, r SKIP LOCKED"
     session, run, marks = names_of(Session, "s"), names_of(SessionRun, "r"), ", ".join(["%s"] * count)
-    statement = _LOCK.format(session=session, run=run, marks=marks, lock=lock)
+    has_webhooks = HAS_WEBHOOKS.format(session="s")
+    statement = _LOCK.format(session=session, run=run, has_webhooks=has_webhooks, marks=marks, lock=lock)
     return statement, len(columns_of(Session, vendor)), len(columns_of(SessionRun, vendor))

@@ -63,6 +63,7 @@ from chat.services.runs import asking, compaction, delegation
 from chat.services.runs.locking import Locked, lock
 from chat.services.runs.turns import deliver_queued
 from chat.services.transaction import SessionTransaction, publish_on_commit
+from chat.services.webhooks import outbox
 
 SESSION_COLUMNS = ("revision", "updated_at", "total_tokens", "context_used", "context_window", "provider", "model")
 RUN_COLUMNS = (
@@ -260,7 +261,7 @@ def _apply(tx: SessionTransaction, job: Job, last_texts: Mapping[str, Sequence[P
             case InsertMessage(message_id, name, fields, details):
                 if fields.get("end_reason") == EndReason.STOPPED:
                     fields = {**fields, **_stopper(tx)}
-                tx.insert(name, ChatMessage(id=message_id, **fields), details)
+                outbox.row_added(tx, name, tx.insert(name, ChatMessage(id=message_id, **fields), details))
             case UpdateMessage(message_id, name, fields, details, compact):
                 text = _take_text(message_id, last_texts) if compact else ""
                 # A call whose arguments have come has them instead of its text.
@@ -392,5 +393,6 @@ def _pause_turn(tx: SessionTransaction) -> str:
     run.state, run.waiting_since = RunState.WAITING, timezone.now()
     run.delegating = len(delegated) == len(open_calls)
     run.done, run.owner = run.wanted, None
+    outbox.waiting(tx)
     tx.events.append(StatusChanged("tool_calling", delegated[-1]) if run.delegating else StatusChanged("waiting"))
     return ""

@@ -35,6 +35,7 @@ from chat.services.runs.control import can_continue, has_context
 from chat.services.runs.turns import resume_turn
 from chat.services.sessions import incomplete
 from chat.services.transaction import SessionTransaction, notify_session_lists
+from chat.services.webhooks import outbox
 
 BATCH = 500
 # Columns that a fork takes over from its session.
@@ -247,6 +248,7 @@ def _finish(copy: Session, author: User, copying: Copying, new_text: str | None)
     if new_text is not None:
         _reword(copying.copies[copying.rows[-1].pk], author, new_text)
     _end(copy, resumes=copying.resumes)
+    outbox.session_created(copy)
     notify_session_lists(sessions=[copy.pk])
 
 

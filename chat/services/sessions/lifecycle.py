@@ -28,6 +28,7 @@ from chat.services.sessions.fields import change, change_config
 from chat.services.sessions.replies import AUTOMATIC
 from chat.services.sessions.replies import chosen as chosen_replies
 from chat.services.transaction import SessionTransaction, notify_session_lists
+from chat.services.webhooks import outbox
 
 
 class Configuration(TypedDict, total=False):
@@ -93,6 +94,7 @@ def create_session(
         context_window=registry().context_window(provider, model),
     )
     SessionRun.objects.create(session=session)
+    outbox.session_created(session)
     notify_session_lists(sessions=[session.pk])
     return session
 

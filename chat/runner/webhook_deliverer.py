@@ -1,0 +1,115 @@
+"""Deliver to webhooks what is due: at once after a commit of this process, and by looking from time to time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+
+from django.utils import timezone
+
+from chat.db import Threads
+from chat.runner.webhook_sending import send
+from chat.services.webhooks import delivering, outbox
+
+logger = logging.getLogger(__name__)
+
+# Seconds until the next look where nothing is due before. It finds what another process has left.
+LOOK_INTERVAL = 15.0
+# Webhooks at once, in this process. A webhook has one request at a time.
+AT_ONCE = 8
+# A webhook that answers quickly gets what is due for it in a row, for so many seconds; then others have their turn.
+TURN_SECONDS = 2.0
+# Seconds until a webhook is looked at again that another process delivers to.
+BUSY_SECONDS = 1.0
+STOP_SECONDS = 2.0
+
+
+class WebhookDeliverer:
+    """Delivers while the process runs. What it has taken when it ends is due again when the lease ends.
+
+    A slow address holds one of the AT_ONCE places while its request runs, and has the next turn after all others.
+    """
+
+    def __init__(self, clock: Callable[[], datetime] = timezone.now) -> None:
+        self._clock = clock
+        # No data is lost with a commit that a power cut undoes: the delivery is repeated.
+        self._threads = Threads(1, "parley-webhooks", durable=False)
+        self._loop = asyncio.get_running_loop()
+        self._hinted = asyncio.Event()
+        self._working: dict[int, asyncio.Task[None]] = {}
+        self._turns: dict[int, float] = {}
+        self._is_stopping = False
+        outbox.listen(self._hint)
+        self._task = self._loop.create_task(self._run_forever())
+
+    async def stop(self) -> None:
+        """Let requests that are under way end, for STOP_SECONDS: each that is cut off is repeated."""
+        outbox.unlisten(self._hint)
+        self._is_stopping = True
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        if working := list(self._working.values()):
+            _done, late = await asyncio.wait(working, timeout=STOP_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.wait(working)
+        await self._threads.close()
+
+    def _hint(self) -> None:
+        with suppress(RuntimeError):  # the loop has been closed
+            self._loop.call_soon_threadsafe(self._hinted.set)
+
+    async def _run_forever(self) -> None:
+        while True:
+            self._hinted.clear()
+            try:
+                pause = await self._begin_due()
+            except Exception as error:  # usually the database is unavailable; the next look tries again
+                logger.warning("Deliveries to webhooks were not looked for: %r", error)
+                pause = LOOK_INTERVAL
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._hinted.wait()
+
+    async def _begin_due(self) -> float:
+        """Begin with the webhooks that are due, as far as there are places. Return the seconds until the next look."""
+        due = await self._threads.run(delivering.due)
+        now = self._clock()
+        self._turns = {id: turn for id, turn in self._turns.items() if id in due or id in self._working}
+        ready = [id for id, at in due.items() if at <= now and id not in self._working]
+        ready.sort(key=lambda id: (self._turns.get(id, 0.0), due[id]))
+        for id in ready[: max(0, AT_ONCE - len(self._working))]:
+            self._working[id] = self._loop.create_task(self._work(id))
+        later = [(at - now).total_seconds() for at in due.values() if at > now]
+        return min([LOOK_INTERVAL, *later])
+
+    async def _work(self, webhook_id: int) -> None:
+        """Deliver to one webhook for one turn."""
+        pause = 0.0
+        try:
+            if not await self._deliver(webhook_id):
+                pause = BUSY_SECONDS
+        except Exception as error:  # as above
+            logger.warning("Deliveries to webhook %s were not made: %r", webhook_id, error)
+            pause = BUSY_SECONDS
+        finally:
+            self._turns[webhook_id] = self._loop.time()
+            self._working.pop(webhook_id, None)
+            self._loop.call_later(pause, self._hinted.set)
+
+    async def _deliver(self, webhook_id: int) -> bool:
+        """Send what is due in order, until something fails. Return whether there was anything for this process."""
+        until, is_any = self._loop.time() + TURN_SECONDS, False
+        while self._loop.time() < until and not self._is_stopping:
+            taken = await self._threads.run(delivering.take, webhook_id, self._clock())
+            if taken is None:
+                break
+            is_any = True
+            answer = await send(taken, self._clock())
+            await self._threads.run(delivering.finish, taken, answer, self._clock())
+            if answer.problem:
+                break
+        return is_any

@@ -1,0 +1,75 @@
+"""Send one request to a webhook's address: to public addresses only, and to hosts that the operator allows.
+
+An address is checked when its socket is made, as those of `web_fetch`. Redirects are not followed, and nothing of an
+answer but its status is read: what a machine says to Parley is shown to no one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import datetime
+
+from django.conf import settings
+from yarl import URL
+
+from agents.toolbox.address_policy import is_allowed
+from agents.toolbox.public_addresses import is_public
+from agents.toolbox.web_client import Gate, Policy, load_client
+from chat.models import WebhookDelivery
+from chat.security.webhook_signature import headers_for
+from chat.services.webhooks.delivering import Answer, Taken
+
+Problem = WebhookDelivery.Problem
+# For the whole request.
+SECONDS = 10.0
+_HEADERS = {"Content-Type": "application/json", "User-Agent": "Parley webhooks"}
+
+
+async def send(taken: Taken, at: datetime) -> Answer:
+    """Send a delivery, signed at a time. Never raises for an address that fails."""
+    if not taken.secret:
+        return Answer(None, Problem.SECRET, 0)
+    await load_client()
+    signature = headers_for(taken.secret, taken.id, int(at.timestamp()), taken.body)
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(SECONDS):
+            status, problem = await _request(taken, {**_HEADERS, **signature})
+    except TimeoutError:
+        status, problem = None, Problem.TIMEOUT
+    return Answer(status, problem, round((time.monotonic() - began) * 1000))
+
+
+async def _request(taken: Taken, headers: dict[str, str]) -> tuple[int | None, str]:
+    import aiohttp
+
+    internal = settings.WEBHOOK_INTERNAL_HOSTS
+    gate = _gate(URL(taken.url).raw_host or "", internal)
+    connector = aiohttp.TCPConnector(
+        resolver=aiohttp.ThreadedResolver(), socket_factory=gate, force_close=True, use_dns_cache=False
+    )
+    try:
+        async with (
+            aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,
+                timeout=aiohttp.ClientTimeout(total=None),
+            ) as session,
+            session.post(taken.url, data=taken.body, headers=headers, allow_redirects=False) as response,
+        ):
+            return response.status, _problem_of(response.status)
+    except (aiohttp.ClientError, OSError, ValueError):
+        return None, Problem.REFUSED if gate.refused else Problem.CONNECTION
+
+
+def _gate(host: str, internal: tuple[str, ...]) -> Gate:
+    is_internal = bool(internal) and is_allowed(host, internal)
+    return Gate(Policy(allows=(lambda _address: True) if is_internal else is_public))
+
+
+def _problem_of(status: int) -> str:
+    if 200 <= status < 300:
+        return Problem.NONE
+    return Problem.REDIRECT if 300 <= status < 400 else Problem.STATUS

@@ -1,0 +1,178 @@
+"""Take deliveries that are due, one process at a time for each webhook, and record what came of them."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Min, Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from chat.models import TEST_EVENT, Webhook, WebhookDelivery
+from chat.queries.webhooks import body_of, due_deliveries, live_webhooks
+from chat.security.encryption import DecryptionError, decrypt
+from chat.services.people.outside_addresses import host_of
+from chat.services.people.security_log import Kind, record
+
+Status, Problem = WebhookDelivery.Status, WebhookDelivery.Problem
+OffReason = Webhook.OffReason
+
+# Seconds after the first attempt, the second …; a delivery that fails once more has failed.
+RETRIES = (5, 60, 300, 1800, 7200, 28_800)
+# A delay is longer by up to this share, so that a receiver that is back is not asked by all at once.
+JITTER = 0.2
+# When the process that has taken a delivery is taken for dead. Longer than a request may take.
+LEASE = timedelta(seconds=60)
+OFF_AFTER = timedelta(days=5)
+KEPT = timedelta(days=30)
+GONE = 410
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A delivery that this process sends now. `attempt` numbers its attempts, and fences what is recorded of them.
+
+    `secret` is "" if it cannot be decrypted any more. `retries`: whether a failure is followed by another attempt.
+    """
+
+    id: str
+    webhook_id: int
+    attempt: int
+    url: str
+    secret: str
+    body: bytes
+    holder: str = ""
+    retries: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a request: the status, None without an answer; why it failed, "" if it did not; and its time."""
+
+    status: int | None
+    problem: str
+    duration_ms: int
+
+
+def due() -> dict[int, datetime]:
+    """Return the webhooks with deliveries that are due now or later, and since when or when."""
+    rows = due_deliveries().order_by().values_list("webhook").annotate(at=Min("next_at"))
+    return dict(rows)
+
+
+@transaction.atomic
+def take(webhook_id: int, now: datetime) -> Taken | None:
+    """Take the oldest delivery that is due. Return None if there is none, or another process has the webhook.
+
+    If the process dies, the delivery is due again when its lease ends.
+    """
+    holder = secrets.token_hex(16)
+    free = live_webhooks().filter(Q(busy_until=None) | Q(busy_until__lte=Now()), pk=webhook_id)
+    if not free.update(holder=holder, busy_until=Now() + LEASE):
+        return None  # another process has it
+    row = WebhookDelivery.objects.filter(webhook=webhook_id, next_at__lte=now).order_by("pk").first()
+    if row is None:
+        _release(webhook_id, holder)
+        return None
+    return _begun(row, now, holder=holder)
+
+
+@transaction.atomic
+def take_test(webhook: Webhook, now: datetime) -> Taken:
+    """Make a delivery that shows whether the address takes requests, also while the webhook is off."""
+    row = WebhookDelivery(webhook=webhook, event=TEST_EVENT, facts={"status": "test"}, happened_at=now, next_at=now)
+    row.save(force_insert=True)
+    return _begun(row, now, retries=False)
+
+
+@transaction.atomic
+def take_again(delivery: WebhookDelivery, now: datetime) -> Taken:
+    """Take a delivery because a person asks for it. One that still waits for its next attempt keeps those after it."""
+    row = WebhookDelivery.objects.select_for_update().get(pk=delivery.pk)
+    return _begun(row, now, retries=row.status == Status.PENDING and row.event != TEST_EVENT)
+
+
+def _begun(row: WebhookDelivery, now: datetime, *, holder: str = "", retries: bool = True) -> Taken:
+    row.status, row.attempts, row.tried_at, row.next_at = Status.PENDING, row.attempts + 1, now, now + LEASE
+    row.save(update_fields=["status", "attempts", "tried_at", "next_at"])
+    row = WebhookDelivery.objects.select_related("webhook__author", "session").get(pk=row.pk)
+    try:
+        secret = decrypt(row.webhook.secret)
+    except DecryptionError:
+        secret = ""
+    return Taken(row.pk, row.webhook_id, row.attempts, row.webhook.url, secret, body_of(row), holder, retries)
+
+
+@transaction.atomic
+def finish(taken: Taken, answer: Answer, now: datetime) -> bool:
+    """Record what came of an attempt, and let other processes have the webhook.
+
+    Return False, and record nothing of it, if another attempt has begun since: the lease was over.
+    """
+    webhook = Webhook.objects.select_for_update().filter(pk=taken.webhook_id).first()
+    if webhook is None:
+        return False
+    if taken.holder:
+        _release(taken.webhook_id, taken.holder)
+    attempt = WebhookDelivery.objects.filter(pk=taken.id, attempts=taken.attempt, status=Status.PENDING)
+    values: dict[str, Any] = {"answered": answer.status, "problem": answer.problem, "duration_ms": answer.duration_ms}
+    is_retried = bool(answer.problem) and taken.retries and taken.attempt <= len(RETRIES) and answer.status != GONE
+    if is_retried:
+        values["next_at"] = now + delay_after(taken.attempt)
+    else:
+        values |= {"next_at": None, "status": Status.FAILED if answer.problem else Status.DELIVERED}
+    if not attempt.update(**values):
+        return False  # another process got there first
+    _judge(webhook, answer, now, counts=taken.retries)
+    return True
+
+
+def delay_after(attempt: int) -> timedelta:
+    """Return how long to wait after a failed attempt, numbered from 1."""
+    return timedelta(seconds=RETRIES[attempt - 1] * random.uniform(1, 1 + JITTER))  # noqa: S311  # no secret
+
+
+def _judge(webhook: Webhook, answer: Answer, now: datetime, *, counts: bool) -> None:
+    """Turn a webhook off whose address is gone, or has taken nothing for days.
+
+    Failures that do not count are those of tests, and of what a person sends again.
+    """
+    if not answer.problem:
+        Webhook.objects.filter(pk=webhook.pk, failing_since__isnull=False).update(failing_since=None)
+        return
+    since = webhook.failing_since or now
+    if answer.status == GONE:
+        _turn_off(webhook, OffReason.GONE)
+    elif not counts:
+        return
+    elif now - since >= OFF_AFTER:
+        _turn_off(webhook, OffReason.FAILING)
+    elif webhook.failing_since is None:
+        Webhook.objects.filter(pk=webhook.pk).update(failing_since=now)
+
+
+def _turn_off(webhook: Webhook, reason: Webhook.OffReason) -> None:
+    if Webhook.objects.filter(pk=webhook.pk, is_enabled=True).update(is_enabled=False, off_reason=reason):
+        cancel_pending(webhook.pk)
+        record(Kind.WEBHOOK_CHANGED, actor=None, target=webhook, host=host_of(webhook.url), enabled=0, reason=reason)
+
+
+def cancel_pending(webhook_id: int) -> None:
+    """End the deliveries of a webhook that is turned off. Each can still be sent by hand."""
+    waiting = WebhookDelivery.objects.filter(webhook=webhook_id, next_at__isnull=False)
+    waiting.update(status=Status.FAILED, next_at=None, problem=Problem.OFF)
+
+
+def _release(webhook_id: int, holder: str) -> None:
+    Webhook.objects.filter(pk=webhook_id, holder=holder).update(holder="", busy_until=None)
+
+
+def expired() -> tuple[Any, Any]:
+    """Return the deliveries that are too old to be kept, and the webhooks that were removed as long ago."""
+    before = timezone.now() - KEPT
+    return WebhookDelivery.objects.filter(happened_at__lt=before), Webhook.objects.filter(removed_at__lt=before)

@@ -1,0 +1,163 @@
+"""Add, change and remove the webhooks of a workspace. Its owners and admins may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat import ids
+from chat.access import Permission, workspace_where, workspaces_where
+from chat.errors import Invalid, ServiceError
+from chat.models import User, Webhook, WebhookDelivery, WebhookEvent, Workspace
+from chat.queries.webhooks import webhooks_in
+from chat.security.encryption import encrypt
+from chat.security.webhook_signature import new_secret
+from chat.services.people.outside_addresses import checked_address, host_of
+from chat.services.people.security_log import Kind, record
+from chat.services.webhooks import outbox
+from chat.services.webhooks.delivering import cancel_pending
+
+MOST_WEBHOOKS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a form says of a webhook."""
+
+    url: str
+    events: Sequence[str]
+    include_text: bool = False
+    is_enabled: bool = True
+
+
+def webhooks_of(user: User, workspace_id: int) -> QuerySet[Webhook]:
+    """Return the webhooks of a workspace that the user manages. Raises NoSuchWorkspace, Forbidden."""
+    return webhooks_in(workspace_where(user, Permission.MANAGE_WEBHOOKS, workspace_id).pk)
+
+
+def managed_webhook(user: User, webhook_id: int, *, removed: bool = False) -> Webhook:
+    """Fetch a webhook of a workspace whose webhooks the user manages. Raises ServiceError."""
+    managed = workspaces_where(user, Permission.MANAGE_WEBHOOKS)
+    rows = Webhook.objects.filter(pk=webhook_id, workspace__in=managed, removed_at__isnull=not removed)
+    if (webhook := rows.first()) is None:
+        raise ServiceError("no_such_webhook", _("This webhook no longer exists."))
+    return webhook
+
+
+def managed_delivery(user: User, delivery_id: str) -> WebhookDelivery:
+    """Fetch a delivery of a webhook that the user manages. Raises ServiceError."""
+    managed = workspaces_where(user, Permission.MANAGE_WEBHOOKS)
+    rows = WebhookDelivery.objects.filter(webhook__workspace__in=managed, webhook__removed_at=None)
+    found = rows.select_related("webhook").filter(pk=delivery_id).first() if ids.may_be_one(delivery_id) else None
+    if found is None:
+        raise ServiceError("no_such_delivery", _("This delivery no longer exists."))
+    return found
+
+
+@transaction.atomic
+def add(*, author: User, workspace_id: int, given: Given) -> tuple[Webhook, str]:
+    """Add a webhook; return it with its signing secret, which is never shown again. Raises ServiceError."""
+    workspace = workspace_where(author, Permission.MANAGE_WEBHOOKS, workspace_id)
+    _require_room(workspace.pk)
+    secret = new_secret()
+    webhook = Webhook(workspace=workspace, secret=encrypt(secret))
+    _apply(webhook, author, given)
+    webhook.save()
+    _log(Kind.WEBHOOK_ADDED, author, webhook)
+    return webhook, secret
+
+
+@transaction.atomic
+def change(*, author: User, webhook_id: int, given: Given) -> Webhook:
+    """Change a webhook, which keeps its secret. Raises ServiceError."""
+    webhook = _locked(author, webhook_id)
+    _apply(webhook, author, given)
+    _save(webhook)
+    _log(Kind.WEBHOOK_CHANGED, author, webhook)
+    return webhook
+
+
+@transaction.atomic
+def switch(*, author: User, webhook_id: int, is_enabled: bool) -> Webhook:
+    """Turn a webhook on or off. Deliveries that wait for another attempt end when it is turned off."""
+    webhook = _locked(author, webhook_id)
+    _switch(webhook, is_enabled=is_enabled)
+    _save(webhook)
+    _log(Kind.WEBHOOK_CHANGED, author, webhook)
+    return webhook
+
+
+@transaction.atomic
+def remove(*, author: User, webhook_id: int) -> Webhook:
+    """Remove a webhook: nothing is recorded for it or sent to it. It can be restored. Raises ServiceError."""
+    webhook = _locked(author, webhook_id)
+    webhook.removed_at = timezone.now()
+    webhook.save(update_fields=["removed_at"])
+    _log(Kind.WEBHOOK_REMOVED, author, webhook)
+    return webhook
+
+
+@transaction.atomic
+def restore(*, author: User, webhook_id: int) -> Webhook:
+    """Restore a removed webhook with its secret, and what waited to be delivered. Raises ServiceError."""
+    webhook = _locked(author, webhook_id, removed=True)
+    _require_room(webhook.workspace_id)
+    webhook.removed_at = None
+    webhook.save(update_fields=["removed_at"])
+    _log(Kind.WEBHOOK_ADDED, author, webhook)
+    outbox.wake_on_commit()
+    return webhook
+
+
+def _locked(author: User, webhook_id: int, *, removed: bool = False) -> Webhook:
+    found = managed_webhook(author, webhook_id, removed=removed)
+    return Webhook.objects.select_for_update().get(pk=found.pk)
+
+
+def _require_room(workspace_id: int) -> None:
+    # The lock makes two simultaneous requests count one after the other.
+    Workspace.objects.select_for_update().get(pk=workspace_id)
+    if webhooks_in(workspace_id).count() >= MOST_WEBHOOKS:
+        raise Invalid(_("A workspace can have up to %(count)d webhooks.") % {"count": MOST_WEBHOOKS})
+
+
+def _apply(webhook: Webhook, author: User, given: Given) -> None:
+    """Set what a form says, checked. Raises Invalid."""
+    internal = settings.WEBHOOK_INTERNAL_HOSTS
+    webhook.url = checked_address(given.url, internal_hosts=internal, setting="WEBHOOK_INTERNAL_HOSTS")
+    if not set(given.events) <= set(WebhookEvent.values):
+        raise Invalid(_("That’s not one of the choices."))
+    if not given.events:
+        raise Invalid(_("Choose at least one event."))
+    webhook.events = [event for event in WebhookEvent.values if event in given.events]
+    webhook.include_text, webhook.author = given.include_text, author
+    _switch(webhook, is_enabled=given.is_enabled)
+
+
+def _switch(webhook: Webhook, *, is_enabled: bool) -> None:
+    if is_enabled and not webhook.is_enabled:
+        webhook.off_reason, webhook.failing_since = "", None
+    if webhook.is_enabled and not is_enabled and webhook.pk:
+        cancel_pending(webhook.pk)
+    webhook.is_enabled = is_enabled
+
+
+def _save(webhook: Webhook) -> None:
+    webhook.save(update_fields=["url", "events", "include_text", "author", "is_enabled", "off_reason", "failing_since"])
+
+
+def _log(kind: Kind, author: User, webhook: Webhook) -> None:
+    record(
+        kind,
+        actor=author,
+        target=webhook,
+        host=host_of(webhook.url),
+        enabled=int(webhook.is_enabled),
+        texts=int(webhook.include_text),
+    )

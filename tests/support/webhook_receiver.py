@@ -1,0 +1,121 @@
+"""A receiver of webhooks on 127.0.0.1, with a check of signatures that shares no code with the sender's."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
+from threading import Event, Thread
+from typing import Any
+
+SECONDS = 20.0
+BLOCK = 64
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that has come. `body` is as it was sent."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def id(self) -> str:
+        return self.headers["webhook-id"]
+
+    def data(self) -> dict[str, Any]:
+        """Return what the body says of the event."""
+        data: dict[str, Any] = json.loads(self.body)["data"]
+        return data
+
+    @property
+    def type(self) -> str:
+        return str(json.loads(self.body)["type"])
+
+    def is_signed_with(self, secret: str) -> bool:
+        """Check the signature as RFC 2104 and the specification of Standard Webhooks describe it."""
+        kind, _, key = secret.partition("_")
+        assert kind == "whsec"
+        signed = b".".join([self.id.encode(), self.headers["webhook-timestamp"].encode(), self.body])
+        padded = base64.b64decode(key).ljust(BLOCK, b"\0")
+        inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded) + signed).digest()
+        outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded) + inner).digest()
+        return self.headers["webhook-signature"] == f"v1,{base64.b64encode(outer).decode()}"
+
+
+class Receiver:
+    """Answers 204, or the `statuses` in order; on a path of `held`, not before the event is set."""
+
+    def __init__(self) -> None:
+        self.statuses: deque[int] = deque()
+        self.headers: dict[str, str] = {}
+        self.body = b""
+        self.held: dict[str, Event] = {}
+        self.open: dict[str, int] = defaultdict(int)
+        self.most_open: dict[str, int] = defaultdict(int)
+        self._came: Queue[Request] = Queue()
+        self.url = ""
+
+    def take(self) -> Request:
+        """Wait for the next request."""
+        return self._came.get(timeout=SECONDS)
+
+    async def takes(self, count: int = 1) -> list[Request]:
+        return [await asyncio.to_thread(self.take) for _ in range(count)]
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no request has come that was not taken."""
+        return self._came.empty()
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        path = handler.path
+        self.open[path] += 1
+        self.most_open[path] = max(self.most_open[path], self.open[path])
+        body = handler.rfile.read(int(handler.headers["Content-Length"]))
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        self._came.put(Request(path, headers, body))
+        if path in self.held:
+            self.held[path].wait(SECONDS)
+        self.open[path] -= 1
+        handler.send_response(self.statuses.popleft() if self.statuses else 204)
+        for name, value in self.headers.items():
+            handler.send_header(name, value)
+        with suppress(ConnectionError):  # the sender has gone, because of its time limit or the length of the body
+            handler.end_headers()
+            handler.wfile.write(self.body)
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    """Run a receiver."""
+    receiver = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            receiver.answer(self)
+
+        def log_message(self, *_values: object) -> None:
+            """Write nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    receiver.url = f"http://127.0.0.1:{server.server_port}"
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        for event in receiver.held.values():
+            event.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
