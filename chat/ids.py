@@ -40,6 +40,10 @@ def knowledge_id() -> str:
     return _new("k")
 
 
+def schedule_id() -> str:
+    return _new("c")
+
+
 def worker_id() -> str:
     return _new("w")
 
