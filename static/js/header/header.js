@@ -96,7 +96,7 @@ const at = (id) => document.getElementById(id);
 // The commands of the menu, in groups and in this order; other modules offer them.
 const GROUPS = [
   ["rename", "share", "find", "panel", "behavior"],
-  ["fork", "export", "removed"],
+  ["fork", "export", "schedules", "removed"],
   ["pin", "archive", "restore", "leave", "delete"],
 ];
 async function openShare(button) {
