@@ -29,6 +29,8 @@ Fault = Literal["form", "never", "too_often"]
 # Names that the tz database has for machines.
 _NO_ZONES = {"localtime", "posixrules", "Factory"}
 
+_SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+
 
 class BadCron(ValueError):
     """The expression cannot be used: not one of five fields, without an instant, or due too often."""
@@ -67,14 +69,25 @@ def valid_cron(text: str) -> str:
     if not cron.isascii() or len(cron) > LONGEST_CRON or len(cron.split()) != 5:
         raise BadCron("form")
     try:
-        parsed = CronSim(cron, datetime(2026, 1, 1, tzinfo=UTC))
+        parsed = CronSim(cron, _SOME_DAY)
     except CronSimError as error:
-        raise BadCron("form") from error
+        raise BadCron("never" if _is_of_no_month(cron) else "form") from error
     if _shortest_gap(parsed.minutes, parsed.hours) < SHORTEST_GAP:
         raise BadCron("too_often")
     if next(parsed, None) is None:
         raise BadCron("never")
     return cron
+
+
+def _is_of_no_month(cron: str) -> bool:
+    """Return whether an expression that cronsim refuses is one of a day that its months do not have."""
+    minute, hour, day, month, weekday = cron.split()
+    try:
+        CronSim(f"{minute} {hour} 1 {month} {weekday}", _SOME_DAY)
+        CronSim(f"{minute} {hour} {day} * {weekday}", _SOME_DAY)
+    except CronSimError:
+        return False
+    return True
 
 
 def _shortest_gap(minutes: set[int], hours: set[int]) -> timedelta:
