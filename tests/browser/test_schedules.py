@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import Browser, expect
 
+from tests.browser.console import FAILED
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
 from tests.wire.server import WireServer
@@ -23,6 +24,8 @@ async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServ
     await form.get_by_role("button", name="Add schedule").click()
     await expect(dialog.get_by_role("alert")).to_have_text("Choose when the schedule runs.")
     await expect(form.get_by_label("Time", exact=True)).to_have_value("07:15")
+    assert ana.complaints == [FAILED.format(422, "Unprocessable Entity")]
+    ana.complaints.clear()
     await form.get_by_label("Tuesday").check()
     await form.get_by_label("Time zone").fill("Europe/Berlin")
     await form.get_by_role("button", name="Add schedule").click()
@@ -39,7 +42,7 @@ async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServ
     await page.get_by_role("menuitem", name="Schedule…").click()
     await expect(dialog.get_by_text("Completed")).to_be_visible()
     await dialog.get_by_role("switch").uncheck()
-    await expect(dialog.get_by_text("Schedule turned off.")).to_be_visible()
+    await expect(dialog.get_by_text("Off", exact=True)).to_be_visible()
     await expect(dialog.get_by_role("switch")).to_be_focused()
     await dialog.get_by_role("button", name="Edit").click()
     edit = dialog.locator(".schedule-list form.schedule-form")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.utils.dates import WEEKDAYS
-from django.utils.text import get_text_list
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -43,8 +42,7 @@ def rhythm_words(cron: str) -> str:
         case "weekdays":
             return _("Every weekday at %(time)s") % words
         case "weekly":
-            days = get_text_list([str(WEEKDAYS[day - 1]) for day in rhythm.days], _("and"))
-            return _("Every %(days)s at %(time)s") % {**words, "days": days}
+            return _("Every %(days)s at %(time)s") % {**words, "days": _days(rhythm)}
         case "monthly":
             return _monthly(rhythm) % {**words, "day": rhythm.day}
         case "hours":
@@ -53,6 +51,11 @@ def rhythm_words(cron: str) -> str:
             return _("Every %(count)s hours at minute %(minute)s") % {**words, "count": rhythm.every}
         case "cron":
             return _("By cron expression %(cron)s") % words
+
+
+def _days(rhythm: Rhythm) -> str:
+    *others, last = [str(WEEKDAYS[day - 1]) for day in rhythm.days]
+    return _("%(days)s and %(day)s") % {"days": _(", ").join(others), "day": last} if others else last
 
 
 def _monthly(rhythm: Rhythm) -> str:

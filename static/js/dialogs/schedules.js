@@ -81,7 +81,7 @@ async function send(values, focusOn) {
   localise(fresh);
   body().replaceChildren(fresh);
   land(focusOn);
-  if (answer.done) tell(answer.done, form);
+  if (answer.done && form.get("part") !== "switch") tell(answer.done, form); // a switch says itself how it is
 }
 
 function land(focusOn) {
