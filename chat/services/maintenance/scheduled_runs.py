@@ -76,33 +76,40 @@ def _start(schedule_id: str, session_id: str, now: datetime) -> bool:
     except NoSuchSession:
         return False
     row = Schedule.objects.select_related("session", "owner").filter(pk=schedule_id, next_at__lte=now).first()
-    if row is None or row.next_at is None:
-        return False  # another process has started it
-    try:
-        due, following = latest_until(row.cron, row.zone, row.next_at, now), next_after(row.cron, row.zone, now)
-    except (ValueError, ZoneInfoNotFoundError):  # rows written by hand, or a time zone that no longer exists
-        return _pause(row, Schedule.Pause.INVALID)
-    if Schedule.objects.filter(pk=row.pk, next_at=row.next_at).update(next_at=following) != 1:
+    if row is None or (due := _claim(row, now)) is None or _is_held_up(row, tx.session):
         return False
-    row.next_at = following
-    _settle(row)
-    if row.paused or (reason := _obstacle(row, tx.session)):
-        return _pause(row, row.paused or reason)
-    if is_queued(row):
-        return False  # one message of a schedule in the queue is enough
+    key = f"schedule:{row.pk}:{due:%Y%m%dT%H%M%SZ}"
     try:
-        sent = add_message(
-            session=tx.session,
-            author=row.owner,
-            text=row.text,
-            key=f"schedule:{row.pk}:{due:%Y%m%dT%H%M%SZ}",
-            schedule=row,
-        )
+        sent = add_message(session=tx.session, author=row.owner, text=row.text, key=key, schedule=row)
     except ServiceError as refused:
         _refuse(row, refused, now)
         return False
     record_run(row, sent, now)
     return True
+
+
+def _claim(row: Schedule, now: datetime) -> datetime | None:
+    """Set the next instant, and return the newest one that is due; None if another process has done so."""
+    if row.next_at is None:
+        return None
+    try:
+        due, following = latest_until(row.cron, row.zone, row.next_at, now), next_after(row.cron, row.zone, now)
+    except (ValueError, ZoneInfoNotFoundError):  # rows written by hand, or a time zone that no longer exists
+        _pause(row, Schedule.Pause.INVALID)
+        return None
+    if Schedule.objects.filter(pk=row.pk, next_at=row.next_at).update(next_at=following) != 1:
+        return None
+    row.next_at = following
+    return due
+
+
+def _is_held_up(row: Schedule, session: Session) -> bool:
+    """Pause a schedule that can run no more. Return whether it did, or its last message is still in the queue."""
+    _settle(row)
+    reason = row.paused or _obstacle(row, session)
+    if reason:
+        _pause(row, reason)
+    return bool(reason) or is_queued(row)
 
 
 def settle(deadline: Deadline | None = None) -> None:
@@ -174,8 +181,7 @@ def _obstacle(row: Schedule, session: Session) -> str:
     return "" if may_schedule(row.owner, session) else Schedule.Pause.ACCESS
 
 
-def _pause(row: Schedule, reason: str) -> bool:
+def _pause(row: Schedule, reason: str) -> None:
     logger.info("Schedule %s is paused: %s", row.pk, reason)
     row.is_on, row.paused, row.next_at = False, reason, None
     row.save(update_fields=["is_on", "paused", "next_at"])
-    return False

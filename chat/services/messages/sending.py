@@ -99,20 +99,8 @@ def add_message(
     for_agent = bool(agents)
     if for_agent:
         require_turn(author, starts=tx.run.state == RunState.IDLE)
-    row = ChatMessage(
-        type=MessageType.TEXT,
-        role=MessageRole.USER,
-        text=text,
-        sender=sender_in(session, author),
-        user=author,
-        mode=tx.session.mode if schedule is None else Session.Mode.RUN,
-        workflow_id=schedule.pk if schedule is not None else "",
-        arguments=schedule.label if schedule is not None else None,
-        idempotency_key=key,
-        key_digest=digest,
-        for_agent=for_agent,
-        mentions=mentions_in(tx.session, author, text),
-    )
+    row = _new_message(tx, author, text, schedule)
+    row.idempotency_key, row.key_digest, row.for_agent = key, digest, for_agent
     if tx.run.state == RunState.IDLE:
         row.turn_id = open_turn(tx, author.pk, agents, workflow_id=row.workflow_id) if for_agent else ""
         _add(tx, row, attachment_ids)
@@ -132,6 +120,20 @@ def add_message(
     if for_agent and not tx.run.delegating and not (schedule is not None and tx.run.state == RunState.WAITING):
         lease.request(session.pk)
     return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.turn_id, row.sequence)
+
+
+def _new_message(tx: SessionTransaction, author: User, text: str, schedule: Schedule | None) -> ChatMessage:
+    return ChatMessage(
+        type=MessageType.TEXT,
+        role=MessageRole.USER,
+        text=text,
+        sender=sender_in(tx.session, author),
+        user=author,
+        mode=tx.session.mode if schedule is None else Session.Mode.RUN,
+        workflow_id="" if schedule is None else schedule.pk,
+        arguments=None if schedule is None else schedule.label,
+        mentions=mentions_in(tx.session, author, text),
+    )
 
 
 def _sent_before(session: Session, author: User, key: str, digest: str | None) -> Sent | None:

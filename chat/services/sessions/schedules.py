@@ -60,12 +60,9 @@ def change(
     row, tx = _locked(author, session_id, schedule_id, only_own=not only_off)
     if is_on:
         tx.require_active()
-    _set(
-        row,
-        text=row.text if text is None else text,
-        cron=row.cron if cron is None else cron,
-        zone=row.zone if zone is None else zone,
-    )
+    kept = {"text": row.text, "cron": row.cron, "zone": row.zone}
+    given = {"text": text, "cron": cron, "zone": zone}
+    _set(row, **{name: kept[name] if value is None else value for name, value in given.items()})
     is_turned_on = bool(is_on) and not row.is_on
     if is_turned_on:
         row.paused, row.failures = "", 0
