@@ -173,6 +173,13 @@ def test_long_outage_is_looked_at_from_its_end() -> None:
     assert latest_until("*/5 * * * *", "America/New_York", first, now) == datetime(2026, 1, 1, tzinfo=UTC)
 
 
+def test_last_missed_instant_in_an_hour_that_exists_twice() -> None:
+    """RUN-19: 02:45 is over when it is 02:10 for the second time; and an instant is due at its very second."""
+    day_before, night = datetime(2026, 10, 24, 0, 45, tzinfo=UTC), datetime(2026, 10, 25, 0, 45, tzinfo=UTC)
+    assert latest_until("45 2 * * *", "Europe/Berlin", day_before, night + timedelta(minutes=25)) == night
+    assert latest_until("45 2 * * *", "Europe/Berlin", day_before, night) == night
+
+
 def test_rhythm_words_name_the_rhythm() -> None:
     """UI-24: in words, and in the order of the week."""
     words = {

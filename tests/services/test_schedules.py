@@ -448,7 +448,7 @@ def test_archived_session_takes_no_schedules(session: Session, ana: User) -> Non
 
 
 def test_removed_schedule_has_no_next_instant(session: Session, ana: User) -> None:
-    """RUN-19: a constraint says so, whoever writes the row."""
+    """RUN-19: a constraint says so, however the row is written."""
     row = added(session, ana)
     with pytest.raises(IntegrityError), transaction.atomic():
         Schedule.objects.filter(pk=row.pk).update(removed_at=timezone.now())
