@@ -15,6 +15,9 @@ from chat.services.maintenance import scheduled_runs
 from chat.services.maintenance.scheduled_runs import settle, start_due
 from chat.services.runs import answering
 from chat.services.sessions import lifecycle, schedules
+from tests.flows.test_delegation import ask, child_of, play
+from tests.running.test_agents import CONFIG as TEAM
+from tests.running.test_agents import several
 from tests.running.test_waiting import ASK, CONFIG, answer, deploy_call, deploying, waiting
 from tests.support.rest import check_rest
 from tests.support.testing_node import TestNode
@@ -184,3 +187,29 @@ async def test_failed_run_is_noted(node: TestNode, ana: User) -> None:
     await node.do(settle)
     row = await node.do(Schedule.objects.get, pk=row.pk)
     assert (row.last_outcome, row.failures) == ("failed", 1)
+
+
+async def test_all_agents_of_a_scheduled_message_answer_in_its_mode(node: TestNode, ana: User) -> None:
+    """RUN-17, MSG-09: the turns that follow its first one are the schedule's, too."""
+    node.script([["A fact."], [CALCULATE], ["A doubt."]], TEAM)
+    session = await several(node, ana, "researcher")
+    await due(node, session, ana, "@researcher and @agent, report")
+    await start(node)
+    await node.idle(session)
+    markers = [row for row in await node.rows(session) if row.type == "turn_start"]
+    assert [(row.agent_id, row.mode, bool(row.workflow_id)) for row in markers] == [
+        ("researcher", "run", True),
+        ("agent", "run", True),
+    ]
+    assert {mode for _kind, mode in await modes(node, session)} == {"run"}
+
+
+async def test_agents_that_a_scheduled_turn_asks_work_in_its_mode(node: TestNode, ana: User) -> None:
+    """RUN-18, MSG-09: their sessions are of no user's either, so nothing in them waits for people."""
+    play(node, chief=[["I ask. ", ask("Find the key")], ["It is red."]], helper=[["The key is red."]])
+    session = await node.session(ana)
+    await due(node, session, ana)
+    await start(node)
+    await node.idle(session)
+    assert (await child_of(node, session)).mode == "run"
+    assert (await node.do(Session.objects.get, pk=session.pk)).mode == "agent"

@@ -61,8 +61,14 @@ async function openSchedules(text = "") {
 
 function connectSchedules() {
   if (!main.dataset.session) return;
-  const { schedules: label, schedulesWords } = words;
-  offer({ id: "schedules", label, words: schedulesWords, icon: "clock", slash: "schedule", run: openSchedules });
+  offer({
+    id: "schedules",
+    label: words.schedules,
+    words: words.schedulesWords,
+    icon: "clock",
+    slash: "schedule",
+    run: openSchedules,
+  });
 }
 
 export function connect() {
