@@ -29,6 +29,7 @@ from chat.services.deletion import purging, users
 from chat.services.maintenance.scheduled_runs import start_due
 from chat.services.sessions import actions, forking, retention, schedules
 from chat.services.sessions.lifecycle import create_session
+from tests.services.test_personal_export import archive_of, read
 from tests.support.testing_node import let_in, person
 
 pytestmark = pytest.mark.django_db
@@ -263,3 +264,12 @@ def test_session_with_a_schedule_is_in_use(session: Session, ana: User) -> None:
     assert not retention.unused(before).exists()
     schedules.change(author=ana, session_id=session.pk, schedule_id=row.pk, is_on=False)
     assert retention.unused(before).get() == session
+
+
+def test_export_of_one_s_data_has_one_s_schedules(session: Session, ana: User, bo: User) -> None:
+    """UI-24: their own, and no one else's."""
+    let_in(session, bo, "editor")
+    added(session, bo, text="Of Bo")
+    added(session, ana, text="Of Ana")
+    (kept,) = read(archive_of(ana), "account.json")["schedules"]
+    assert (kept["text"], kept["cron"], kept["session_id"]) == ("Of Ana", DAILY, session.pk)
