@@ -13,8 +13,18 @@ from django.utils.translation import gettext as _
 
 from agents.approval import Approvers
 from chat import ids
-from chat.errors import Forbidden, NoSuchAgentHere, NoSuchSession, NoSuchWorkspace, NotForGuests
-from chat.models import AgentPreset, Membership, Session, SessionRole, Share, User, UserSessionState, Workspace
+from chat.errors import Forbidden, NoSuchAgentHere, NoSuchSchedule, NoSuchSession, NoSuchWorkspace, NotForGuests
+from chat.models import (
+    AgentPreset,
+    Membership,
+    Schedule,
+    Session,
+    SessionRole,
+    Share,
+    User,
+    UserSessionState,
+    Workspace,
+)
 from chat.overrides.composed_queries import Composed
 
 # The names of agents. Other texts would be errors for PostgreSQL.
@@ -233,6 +243,38 @@ def is_guest_in(user: User, session: Session) -> bool:
     """Return whether a user is a guest of the session's workspace."""
     guests = Membership.objects.filter(user=user, workspace=session.workspace_id, role=Membership.Role.GUEST)
     return guests.exists()
+
+
+def session_to_schedule(user: User, session_id: str) -> tuple[Session, SessionRole]:
+    """Fetch a session in which a user may have schedules: editors may who are no guests of its workspace.
+
+    Raises NoSuchSession, Forbidden.
+    """
+    session, role = session_for(user, session_id, SessionRole.EDITOR)
+    require_no_guest(user, session)
+    return session, role
+
+
+def may_schedule(user: User, session: Session) -> bool:
+    """Return whether a user may have schedules in a session, as a run of one asks again."""
+    role = role_in(user, session) if user.is_active else None
+    return role is not None and role.covers(SessionRole.EDITOR) and not is_guest_in(user, session)
+
+
+def schedule_for(user: User, session_id: str, schedule_id: str, *, only_own: bool) -> Schedule:
+    """Fetch a schedule, removed ones too, that a user may change.
+
+    It sends messages in its owner's name: only they change it. Unless `only_own`, the session's owner may, too: turn it
+    off, remove and restore it. Raises NoSuchSession, NoSuchSchedule, Forbidden.
+    """
+    session, role = session_to_schedule(user, session_id)
+    known = Schedule.objects.filter(session=session, pk=schedule_id).select_related("session", "owner")
+    row = known.first() if ids.may_be_one(schedule_id) else None
+    if row is None:
+        raise NoSuchSchedule
+    if row.owner_id != user.pk and (only_own or role != SessionRole.OWNER):
+        raise Forbidden(_("Only the person who made this schedule can do that: it sends messages in their name."))
+    return row
 
 
 def person_for(viewer: User, user_id: int) -> User | None:

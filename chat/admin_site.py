@@ -37,7 +37,7 @@ GROUPS: list[tuple[str, Any, dict[str, str]]] = [
         _("People and access"),
         {"User": "user", "Group": "shield", "Workspace": "panel-left", "ApiToken": "key"},
     ),
-    ("operation", _("Operations"), {"SessionRun": "loader-circle", "Worker": "cpu"}),
+    ("operation", _("Operations"), {"SessionRun": "loader-circle", "Schedule": "clock", "Worker": "cpu"}),
     ("logs", _("Logs"), {"SecurityEvent": "lock", "LogEntry": "history", "Erasure": "trash-2"}),
 ]
 

@@ -3,6 +3,7 @@
 ServiceError                 the request cannot be carried out; the message says why and what to do
 ├── NoSuchSession            it does not exist or the user may not see it (the error does not tell which)
 ├── NoSuchMessage            the same, in a session that the user may see
+├── NoSuchSchedule           likewise
 ├── NoSuchWorkspace          it does not exist or the user is not a member (the error does not tell which)
 ├── NoSuchAgentHere          no member has made it in the workspace, or not for the user to see
 ├── Forbidden                the user's role does not allow it
@@ -47,6 +48,13 @@ class NoSuchMessage(ServiceError):
 
     def __init__(self) -> None:
         super().__init__(self.CODE, _("Message not found in this session."))
+
+
+class NoSuchSchedule(ServiceError):
+    CODE: ClassVar[str] = "no_such_schedule"
+
+    def __init__(self) -> None:
+        super().__init__(self.CODE, _("Schedule not found in this session. It may have been deleted."))
 
 
 class NoSuchWorkspace(ServiceError):

@@ -44,6 +44,10 @@ def delivery_id() -> str:
     return _new("d")
 
 
+def schedule_id() -> str:
+    return _new("c")
+
+
 def worker_id() -> str:
     return _new("w")
 

@@ -118,6 +118,14 @@ class ErrorSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleSnapshot:
+    """How often the schedule that has sent a message was due then: a cron expression, and its IANA time zone."""
+
+    cron: str
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
 class AttachmentSnapshot:
     """A file that came with a message: `size` in bytes, an image's `width` and `height` in pixels."""
 
@@ -144,7 +152,8 @@ class MessageSnapshot:
     `stopped_by` are of an interrupted turn's end. `held`: queued, and not delivered until a person sends it.
     `for_agent`: the agent is to answer it. `attempt_count` and `attempt_current`: how many attempts there are at what
     follows the message, and which of them follows it now, from 1; 0 if there is only one.
-    `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09). `summarises`: the number of messages
+    `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09): `workflow_id` is the id of a schedule,
+    and `schedule` what that was then. `summarises`: the number of messages
     that a summary stands for.
     """
 
@@ -174,6 +183,7 @@ class MessageSnapshot:
     mode: str = Session.Mode.AGENT.value
     agent_id: str = ""
     workflow_id: str = ""
+    schedule: ScheduleSnapshot | None = None
     error: ErrorSnapshot | None = None
     edited_by: str = ""
     edited_by_id: int | None = None
@@ -234,6 +244,7 @@ class MessageSnapshot:
             mode=row.mode,
             agent_id=row.agent_id,
             workflow_id=row.workflow_id,
+            schedule=_schedule(row),
         )
 
     @classmethod
@@ -243,6 +254,7 @@ class MessageSnapshot:
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
         values["tool"] = _tool_from_json(data["tool"]) if data["tool"] else None
         values["error"] = ErrorSnapshot(**data["error"]) if data.get("error") else None
+        values["schedule"] = ScheduleSnapshot(**data["schedule"]) if data.get("schedule") else None
         values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
         values["sources"] = tuple(SourceSnapshot(**each) for each in data.get("sources", ()))
         values["mentions"] = tuple(MentionSnapshot(**each) for each in data.get("mentions", ()))
@@ -256,6 +268,7 @@ class MessageSnapshot:
         if self.tool and self.tool.subsession:
             values["tool"]["subsession"] = asdict(self.tool.subsession)
         values["error"] = asdict(self.error) if self.error else None
+        values["schedule"] = asdict(self.schedule) if self.schedule else None
         values["attachments"] = [asdict(each) for each in self.attachments]
         values["sources"] = [asdict(each) for each in self.sources]
         values["mentions"] = [asdict(each) for each in self.mentions]
@@ -296,6 +309,16 @@ def _words(row: ChatMessage) -> Json | None:
         return None
     words = row.provider_data.get("words")
     return words if isinstance(words, dict) else None
+
+
+def _schedule(row: ChatMessage) -> ScheduleSnapshot | None:
+    """Read what a message keeps of its schedule; None if that is not what Parley writes there."""
+    if not row.workflow_id or row.type != "text" or not isinstance(row.arguments, dict):
+        return None
+    kept = row.arguments.get("schedule")
+    values = [kept.get(name) for name in ("cron", "zone")] if isinstance(kept, dict) else []
+    texts = [value for value in values if isinstance(value, str)]
+    return ScheduleSnapshot(*texts) if len(texts) == len(values) == 2 else None
 
 
 def _error(row: ChatMessage) -> ErrorSnapshot:

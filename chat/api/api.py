@@ -15,6 +15,7 @@ from chat.api import (
     notes,
     projections,
     rules,
+    schedules,
     sessions,
     sharing,
     steps,
@@ -42,7 +43,7 @@ errors.install(api)
 # In the order in which the API's description lists the operations.
 PARTS = (
     *(me, notes, knowledge, rules, agents, catalogue, transfer, sessions, sharing, messages, suggestions, history),
-    *(turns, files, workspace, events, steps, projections),
+    *(schedules, turns, files, workspace, events, steps, projections),
 )
 for part in PARTS:
     for path_view in part.router.path_operations.values():

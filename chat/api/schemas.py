@@ -278,6 +278,13 @@ class MentionOut(Schema):
     length: int
 
 
+class ScheduleLabel(Schema):
+    """A cron expression, and its IANA time zone."""
+
+    cron: str
+    zone: str
+
+
 class MessageOut(Schema):
     """One message of a session: a text, reasoning, a tool call, an error, or the start or end of a turn."""
 
@@ -324,9 +331,10 @@ class MessageOut(Schema):
         description="For texts written by Parley: the template and values from which clients make translations"
     )
     error: TurnError | None = Field(description="Of an `error`; null otherwise")
-    mode: Mode = Field(description="The session's mode when the message was written")
+    mode: Mode = Field(description="The session's mode when the message was written; `run` if a schedule has sent it")
     agent_id: str
-    workflow_id: str
+    workflow_id: str = Field(description="The id of the schedule that has sent the message; empty otherwise")
+    schedule: ScheduleLabel | None = Field(description="How often that schedule was due then; null otherwise")
     summarises: int | None = Field(
         description="Of a summary: how many messages it stands for. The model is not sent what is before it"
     )

@@ -25,7 +25,7 @@ STYLES = tuple(
     )
 )
 # Of what opens at a button or a key: `late` in static/js/ui/late.js loads them.
-LATE = tuple(f"css/{name}.css" for name in ("palette", "panel", "context", "files", "history", "transfer"))
+LATE = tuple(f"css/{name}.css" for name in ("palette", "panel", "context", "files", "history", "transfer", "schedules"))
 # Where static files are prepared, each group is one file: small ones cost more by their number than by their size.
 ALL = "css/all.css"
 ALL_LATE = "css/late.css"

@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chat", "0043_mentions"),
+        ("chat", "0044_schedules"),
     ]
 
     operations = [

@@ -31,6 +31,7 @@ from chat.models.participation import UserSessionState
 from chat.models.preset import AgentPreset
 from chat.models.push import PushSubscription
 from chat.models.run import RunState, SessionRun, Worker
+from chat.models.schedule import Schedule
 from chat.models.security_event import SecurityEvent
 from chat.models.session import APPROVED, IMPORTED, SENDING, Session
 from chat.models.usage import DailyUsage
@@ -74,6 +75,7 @@ __all__ = [
     "PushSubscription",
     "QuestionKind",
     "RunState",
+    "Schedule",
     "SecurityEvent",
     "Session",
     "SessionRevision",

@@ -96,6 +96,10 @@ class MessageQuerySet(models.QuerySet["ChatMessage"]):
         """Return the queued messages for which a turn begins; others that are delivered wait for its end."""
         return self.deliverable(session_id).filter(for_agent=True)
 
+    def for_break(self, session_id: str) -> Self:
+        """Return the queued messages for which the running turn ends at its next break. Those of schedules wait."""
+        return self.to_answer(session_id).filter(workflow_id="")
+
 
 class ChatMessage(models.Model):
     """One item of a conversation: a text, the model's reasoning, a tool call, an error, or a marker of a turn.

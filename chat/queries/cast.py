@@ -78,6 +78,12 @@ def agents_from(marker: ChatMessage | None) -> list[str]:
     return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
+def turn_mode(session: Session, marker: ChatMessage | None) -> str:
+    """Return the mode of the turn that a marker begins: the session's, or `run` if a schedule began it (MSG-09)."""
+    is_scheduled = marker is not None and marker.type == MessageType.TURN_START and bool(marker.workflow_id)
+    return Session.Mode.RUN if is_scheduled else session.mode
+
+
 def agent_at_work(session: Session) -> str:
     """Return the agent that answers in the open turn; the session's own without a query if there is no other."""
     if not presets.others(session):

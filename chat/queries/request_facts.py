@@ -20,6 +20,9 @@ _LOOK = """
         EXISTS (SELECT 1 FROM chat_memorynote WHERE workspace_id = %(workspace)s)
             OR EXISTS (SELECT 1 FROM chat_memorynote WHERE user_id = %(owner)s) AS has_notes,
         EXISTS (SELECT 1 FROM chat_approvalrule WHERE workspace_id = %(workspace)s) AS has_rules,
+        EXISTS (SELECT 1 FROM chat_sessionrun r JOIN chat_chatmessage m ON m.run_id = r.turn_id
+            WHERE r.session_id = %(session)s AND NOT r.turn_id = '' AND m.session_id = r.session_id
+                AND m.type = 'turn_start' AND NOT m.workflow_id = '') AS is_scheduled,
         -- Removed rows have changed, too.
         (SELECT id FROM chat_chatmessage WHERE session_id = %(session)s ORDER BY revision DESC LIMIT 1) AS newest_id,
         (SELECT MAX(revision) FROM chat_chatmessage WHERE session_id = %(session)s) AS newest_revision,
@@ -31,6 +34,7 @@ _LOOK = """
 class RequestFacts(NamedTuple):
     """Whether there is any of these, removed summaries and notes included.
 
+    `is_scheduled`: a schedule has begun the open turn.
     `newest_id` and `newest_revision` are of the message that was changed last, removed ones included. `last_request` is
     the session's revision at its last request that is on record; None if there is none.
     """
@@ -40,6 +44,7 @@ class RequestFacts(NamedTuple):
     has_servers: bool
     has_notes: bool
     has_rules: bool
+    is_scheduled: bool
     newest_id: str | None
     newest_revision: int | None
     last_request: int | None

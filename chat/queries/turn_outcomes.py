@@ -49,11 +49,16 @@ class TurnOutcome:
 
 
 def outcome_of(user: User, session_id: str, message_id: str) -> TurnOutcome:
-    """Read how far the turn of a sent message is, through the access gate. Raises NoSuchSession.
+    """Read how far the turn of a sent message is, through the access gate. Raises NoSuchSession."""
+    session_for(user, session_id)
+    return read_outcome(session_id, message_id)
+
+
+def read_outcome(session_id: str, message_id: str) -> TurnOutcome:
+    """Read how far the turn of a sent message is.
 
     The run is read before the end of the turn: a turn that ends in between is found ended.
     """
-    session_for(user, session_id)
     row = ChatMessage.objects.filter(session=session_id, pk=message_id).first()
     if row is None or row.removed_at is not None:
         return TurnOutcome(Outcome.WITHDRAWN)

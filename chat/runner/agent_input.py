@@ -58,6 +58,8 @@ def build_agent_input(session_id: str) -> AgentInput:
 
 
 def _build(session: Session, facts: RequestFacts) -> AgentInput:
+    if facts.is_scheduled:  # this turn only: the row is not written
+        session.mode = Session.Mode.RUN
     is_plain = not facts.has_files and not facts.has_summaries
     rows = contexts.rows(session, facts) if is_plain else context_rows(session)
     name = agent_at_work(session)
@@ -155,4 +157,4 @@ def _with_approvals(agent: Agent, session: Session, name: str) -> Agent:
 
 def has_queued(session_id: str) -> bool:
     """Return whether a queued message waits to be answered at the next break (RUN-06)."""
-    return ChatMessage.objects.to_answer(session_id).exists()
+    return ChatMessage.objects.for_break(session_id).exists()

@@ -24,7 +24,7 @@ from chat.models import (
 )
 from chat.overrides.composed_queries import Composed
 from chat.queries import presets
-from chat.queries.cast import agents_from, known, title_of
+from chat.queries.cast import agents_from, known, title_of, turn_mode
 from chat.runs.lease import Claim
 from chat.runs.local_runner import BegunTurn
 from chat.runs.turn_state import OpenText, OpenTool, ResponseText, TurnState, WritingCall
@@ -108,7 +108,7 @@ def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
         turn_id=run.turn_id,
         began=mono,
         elapsed_before=_seconds_since(run.turn_started_at),
-        mode=session.mode,
+        mode=turn_mode(session, rows[0] if rows else None),
         agent_id=agent,
         sender=title_of(session, agent)[:200],
         model=own.model,

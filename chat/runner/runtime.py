@@ -23,7 +23,7 @@ from chat.runner.tracing import close_tracing, open_tracing
 from chat.runner.webhook_deliverer import WebhookDeliverer
 from chat.security.session_store import hash_key
 from chat.services.batches import Deadline
-from chat.services.maintenance import jobs
+from chat.services.maintenance import jobs, scheduled_runs
 
 logger = logging.getLogger(__name__)
 
@@ -32,19 +32,26 @@ MAINTENANCE_INTERVAL = 60.0
 
 
 class Maintenance:
-    """Runs maintenance jobs that are due, once a minute, in a thread of its own."""
+    """Runs maintenance jobs that are due, once a minute, and starts schedules when they are due.
+
+    Each has a thread of its own: a job can take minutes.
+    """
 
     def __init__(self) -> None:
         self._threads = Threads(1, "parley-maintenance")
+        self._starts = Threads(1, "parley-schedules")
         self._stopping = threading.Event()
-        self._task = asyncio.get_running_loop().create_task(self._run_forever())
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._run_forever()), loop.create_task(self._start_forever())]
 
     async def stop(self) -> None:
         """Stop after the current batch. The next start continues."""
         self._stopping.set()
-        self._task.cancel()
-        await asyncio.wait([self._task])
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
         await self._threads.close()
+        await self._starts.close()
 
     async def _run_forever(self) -> None:
         while True:
@@ -53,6 +60,16 @@ class Maintenance:
                 await self._threads.run(jobs.run, Deadline(stopping=self._stopping))
             except Exception as error:  # usually the database is unavailable; the next round tries again
                 logger.warning("Maintenance failed: %r", error)
+
+    async def _start_forever(self) -> None:
+        wait = scheduled_runs.INTERVAL
+        while True:
+            await asyncio.sleep(wait)
+            try:
+                wait = await self._starts.run(scheduled_runs.look, None, Deadline(stopping=self._stopping))
+            except Exception as error:  # likewise
+                wait = scheduled_runs.INTERVAL
+                logger.warning("Schedules could not be looked at: %r", error)
 
 
 @dataclass(slots=True)

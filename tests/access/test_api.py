@@ -20,6 +20,7 @@ from pytest_django.fixtures import Settings
 from chat.api.api import api
 from chat.models import Attachment, ModelRequest, Suggestion
 from chat.services.people import api_tokens, knowledge, memory
+from chat.services.sessions import schedules
 from tests.access.people import (
     ADMIN,
     ANONYMOUS,
@@ -58,6 +59,8 @@ AGENT = "/workspaces/{workspace_id}/agents/{agent_name}"
 G = "/workspaces/{workspace_id}/guests/{user_id}"
 WN = "/workspaces/{workspace_id}/notes"
 RESPONSE = "r_" + "1" * 24
+SCHEDULES = f"{S}/schedules"
+SCHEDULE = f"{SCHEDULES}/{{schedule_id}}"
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,13 @@ MATRIX = [
     Row("PUT", f"{S}/members/{{user_id}}", owning(204), {"role": "viewer"}),
     Row("DELETE", f"{S}/members/{{user_id}}", owning(204)),
     Row("PUT", f"{S}/workspace-access", owning(204), {"role": ""}),
+    # A schedule of the owner's. Others of the session see it; guests and viewers have none.
+    Row("GET", SCHEDULES, seeing(200)),
+    Row("POST", SCHEDULES, choosing(201), {"text": "Report", "cron": "0 9 * * *"}),
+    Row("PATCH", SCHEDULE, owning(200), {"is_on": False}),
+    Row("POST", f"{SCHEDULE}/run", owning(200)),
+    Row("POST", f"{SCHEDULE}/restore", owning(200)),
+    Row("DELETE", SCHEDULE, owning(204)),
     Row("GET", f"{S}/invitations", owning(200)),
     Row("POST", f"{S}/invitations", owning(201), {"role": "editor"}),
     Row("DELETE", f"{S}/invitations", owning(204)),
@@ -251,6 +261,9 @@ def _sent_file(people: People, own_files: None) -> None:
         invitation_id=1,
         rule_id=1,
         response_id=RESPONSE,
+        schedule_id=schedules.add(
+            author=people[OWNER], session_id=people.session.pk, text="Report", cron="0 9 * * *", zone="UTC"
+        ).pk,
         version=0,
     )
 

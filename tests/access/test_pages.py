@@ -12,7 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from pytest_django.fixtures import Settings
 
 from chat.middleware import WITHOUT_SECOND_FACTOR
-from chat.models import KnowledgeFile, KnowledgePassage
+from chat.models import KnowledgeFile, KnowledgePassage, Schedule
 from tests.access.people import (
     ADMIN,
     ANONYMOUS,
@@ -62,6 +62,9 @@ class Row:
 FILE = "k_" + "1" * 24
 BAD_RULE = {"part": "rule", "rule": "("}
 ROLE = {"part": "role", "user_id": "0", "role": "admin"}
+SCHEDULE = "c_" + "1" * 24
+NEW_SCHEDULE = {"part": "add", "text": "Report", "kind": "daily", "time": "09:00", "zone": "UTC"}
+EDIT_SCHEDULE = {"part": "change", "schedule": SCHEDULE}
 MATRIX = [
     Row("GET", "home", signed_in(200)),
     Row("GET", "favicon", all_of(302)),
@@ -251,6 +254,16 @@ MATRIX = [
     ),
     Row("GET", "session-prompts", editing(200)),
     Row("POST", "session-prompt", {**editing(422), ANONYMOUS: 401}, {"name": "none__x"}),
+    Row("GET", "session-schedules", seeing(200)),
+    Row("POST", "session-schedules", choosing(200), NEW_SCHEDULE),
+    Row("POST", "session-schedules", choosing(422), {**NEW_SCHEDULE, "text": ""}),
+    # A schedule of the editor's. The session's owner may turn it off and remove it.
+    Row("POST", "session-schedules", {**seeing(403), EDITOR: 200}, {"part": "run", "schedule": SCHEDULE}),
+    Row("POST", "session-schedules", {**seeing(403), EDITOR: 200}, {**NEW_SCHEDULE, **EDIT_SCHEDULE}),
+    Row("POST", "session-schedules", {**owning(200), EDITOR: 200}, {"part": "switch", "schedule": SCHEDULE}),
+    Row("POST", "session-schedules", {**owning(200), EDITOR: 200}, {"part": "remove", "schedule": SCHEDULE}),
+    Row("POST", "session-schedules", {**owning(200), EDITOR: 200}, {"part": "restore", "schedule": SCHEDULE}),
+    Row("POST", "session-schedules", seeing(422), {"part": "explode"}),
     Row("GET", "session-share", seeing(200)),
     Row("POST", "session-share-end", owning(200), {"invitation": "1"}),
     Row("POST", "session-share-member", owning(200), {"user": "stranger", "role": "viewer"}),
@@ -280,6 +293,12 @@ def _added_file(people: People, own_files: None) -> None:
     file.media_type, file.characters, file.passage_count, file.added_by = "text/plain", 2, 1, people[EDITOR]
     file.file.save("Plan.md", ContentFile(b"Hi"))
     KnowledgePassage.objects.create(file=file, number=1, text="Hi", words="hi")
+
+
+@pytest.fixture(autouse=True)
+def _added_schedule(people: People) -> None:
+    values = {"text": "Report", "cron": "0 9 * * *", "zone": "UTC"}
+    Schedule.objects.create(pk=SCHEDULE, session=people.session, owner=people[EDITOR], **values)
 
 
 # A session's routes; their ids are of no use to strangers.

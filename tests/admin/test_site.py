@@ -46,7 +46,7 @@ def test_index_groups_the_pages(root: Client) -> None:
     assert groups_of(root) == {
         "Sessions and agents": ["Sessions", "Agents", "MCP servers", "Shares", "Invitations", "Approval rules"],
         "People and access": ["People", "Groups", "Workspaces", "API tokens"],
-        "Operations": ["Runs", "Workers"],
+        "Operations": ["Runs", "Schedules", "Workers"],
         "Logs": ["Security events", "Admin log entries", "Erasures"],
     }
 

@@ -41,6 +41,7 @@ from chat.models import (
 from chat.services import import_uploads
 from chat.services.people import knowledge, members_agents, memory, sharing
 from chat.services.people.members_agents import AgentSettings
+from chat.services.sessions import schedules
 from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import token_of
 from tests.support.effort import cases
@@ -126,6 +127,9 @@ def planted(owner: User, word: str) -> dict[str, Any]:
             author=owner, workspace_id=session.workspace_id, name=f"Plan {session.pk}", size=2, file=ContentFile(b"Hi")
         ).pk,
         "note_id": memory.keep_mine(user=owner, text=f"Note {word}").pk,
+        "schedule_id": schedules.add(
+            author=owner, session_id=session.pk, text=f"Scheduled {word}", cron="0 9 * * *", zone="UTC"
+        ).pk,
         "user_id": owner.pk,
         "workspace_id": session.workspace_id,
         # Members may not remove rules, so that any number is as good.

@@ -63,6 +63,7 @@ ON_PHONE = [
     "rail-menu",
     "reference",
     "rename",
+    "schedules",
     "session",
     "session-tools",
     "settings",

@@ -165,7 +165,7 @@ async def test_menu_has_few_entries_in_groups(ana: Person, model: WireServer) ->
     more = ana.page.get_by_role("button", name="More", exact=True).first
     await more.click()
     menu = ana.page.get_by_role("menu", name="More")
-    groups = [["Rename", "Share session", "Find in this session", "Session details", "Agent behavior"]]
+    groups = [["Rename", "Share session", "Find in this session", "Session details", "Agent behavior", "Schedule…"]]
     groups += [["Fork session", "Export…", "Removed messages"], ["Pin", "Archive", "Delete"]]
     await expect(menu.locator(".menu-label")).to_have_text([entry for group in groups for entry in group])
     await expect(menu.get_by_role("separator")).to_have_count(len(groups) - 1)

@@ -18,11 +18,13 @@ from django.utils.translation import ngettext
 from agents.messages import Json
 from chat.bus.events import CompactionEnded, StatusChanged
 from chat.models import Session
+from chat.recurrence import from_cron
 from chat.rendering.markdown import render
 from chat.rendering.messages.elicitations import card_of, replies_of
 from chat.rendering.messages.questions import decision_of
 from chat.rendering.messages.tool_card import ToolCard
 from chat.rendering.text import formatting
+from chat.rendering.text.schedule_words import rhythm_words
 from chat.rendering.text.translation import translate
 from chat.rendering.text.user_text import user_text_html
 from chat.snapshots import MessageSnapshot, SessionSnapshot
@@ -186,7 +188,8 @@ def usage_html(usage: Usage) -> SafeString:
 
 def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeString:
     if message.status == "queued":
-        return _render("messages/queued", {"message": message, "name": message.sender})
+        values = {"message": message, "name": message.sender, "schedule": schedule_words(message)}
+        return _render("messages/queued", values)
     match message.type, message.role:
         case "turn_start", _:
             return EMPTY
@@ -208,7 +211,8 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
             speaker = f"user:{message.user_id or message.sender}"
             is_long = len(message.text) > LONG_TEXT_CHARS or message.text.count("\n") > LONG_TEXT_LINES
             body = user_text_html(message.text, message.mentions)
-            return _row("user", message, name=message.sender, speaker=speaker, person=True, body=body, long=is_long)
+            more = {"body": body, "long": is_long, "schedule": schedule_words(message)}
+            return _row("user", message, name=message.sender, speaker=speaker, person=True, **more)
         case "text", _:
             return _row("assistant", message, body=_body(message, body))
         case "reasoning", _:
@@ -237,6 +241,15 @@ def _row(kind: str, message: MessageSnapshot, **more: Any) -> SafeString:
 
 def _body(message: MessageSnapshot, body: SafeString | None) -> SafeString:
     return body_of(render.blocks(message.text)) if body is None else body
+
+
+def schedule_words(message: MessageSnapshot) -> str:
+    """Return by which schedule a message was sent; "" if a user has sent it."""
+    if message.schedule is None:
+        return ""
+    rhythm = from_cron(message.schedule.cron)
+    # An expression says nothing to most readers.
+    return _("Scheduled") if rhythm.kind == "cron" else f"{_('Scheduled')} · {rhythm_words(message.schedule.cron)}"
 
 
 def turn_words(message: MessageSnapshot) -> str:

@@ -19,6 +19,7 @@ from chat.models import (
     Invitation,
     MessageRevision,
     ModelRequest,
+    Schedule,
     Session,
 )
 from chat.projections.requests import Named, without
@@ -50,6 +51,7 @@ def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Count
         _erase_all(_deleted_sessions(before), counts, deadline)
         _purge_messages(before, counts, deadline)
         _purge_access(before, counts)
+        counts["schedules"] += Schedule.objects.filter(removed_at__lt=before).delete()[0]
     counts["knowledge"] += knowledge.purge(before)
     return +counts
 

@@ -21,6 +21,7 @@ from chat.models import (
     MessageStatus,
     MessageType,
     RunState,
+    Schedule,
     Session,
     User,
     without_files,
@@ -65,7 +66,13 @@ def send_message(
 
 @transaction.atomic
 def add_message(
-    *, session: Session, author: User, text: str, key: str | None = None, attachment_ids: Sequence[str] = ()
+    *,
+    session: Session,
+    author: User,
+    text: str,
+    key: str | None = None,
+    attachment_ids: Sequence[str] = (),
+    schedule: Schedule | None = None,
 ) -> Sent:
     """Add a user message: in a new turn if the agent is idle (RUN-01), else to the queue (RUN-06).
 
@@ -73,6 +80,9 @@ def add_message(
     If the agent waits for people, the message comes instead of their answers: the turn ends, and the next one begins.
     So it does if a running call waits for them, as soon as that has ended.
     A message that is not for the agent starts nothing; while a turn runs or waits, it is queued until that has ended.
+
+    The message of a `schedule` is always for the agent, and its turn has the mode `run` (MSG-09). No user waits for it:
+    while a turn runs or waits for people, it is queued until that has ended.
 
     The first message names a session without a title. The author's draft of the text is deleted. `attachment_ids` are
     unsent files of the author; with files the text may be empty. Raises ServiceError if the text is empty, too long or
@@ -86,24 +96,14 @@ def add_message(
     tx.require_active()
     require_disk_for(text)
     replies.follow_people(tx)
-    agents = addressed(tx.session, text)
+    agents = addressed(tx.session, text) or ([tx.session.agent] if schedule is not None else [])
     for_agent = bool(agents)
     if for_agent:
         require_turn(author, starts=tx.run.state == RunState.IDLE)
-    row = ChatMessage(
-        type=MessageType.TEXT,
-        role=MessageRole.USER,
-        text=text,
-        sender=sender_in(session, author),
-        user=author,
-        mode=tx.session.mode,
-        idempotency_key=key,
-        key_digest=digest,
-        for_agent=for_agent,
-        mentions=mentions_in(tx.session, author, text),
-    )
+    row = _new_message(tx, author, text, schedule)
+    row.idempotency_key, row.key_digest, row.for_agent = key, digest, for_agent
     if tx.run.state == RunState.IDLE:
-        row.turn_id = open_turn(tx, author.pk, agents) if for_agent else ""
+        row.turn_id = open_turn(tx, author.pk, agents, workflow_id=row.workflow_id) if for_agent else ""
         _add(tx, row, attachment_ids)
         tx.record_event("user_message", row, {"model": tx.session.model})
         if for_agent:
@@ -112,16 +112,30 @@ def add_message(
         row.status = MessageStatus.QUEUED
         _add(tx, row, attachment_ids)
         tx.record_event("message_updated", row)
-        if for_agent and not tx.run.delegating:
+        if for_agent and not tx.run.delegating and schedule is None:
             resume_waiting(tx)
             asking.skip(tx)
     tell_mentioned(tx, row)
     outbox.message_sent(tx, row)
     tx.save(*titles.set_first_title(tx, row))
     user_state.delete_sent_draft(session=session, user=author, sent=text)
-    if for_agent and not tx.run.delegating:
+    if for_agent and not tx.run.delegating and not (schedule is not None and tx.run.state == RunState.WAITING):
         lease.request(session.pk)
     return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.turn_id, row.sequence)
+
+
+def _new_message(tx: SessionTransaction, author: User, text: str, schedule: Schedule | None) -> ChatMessage:
+    return ChatMessage(
+        type=MessageType.TEXT,
+        role=MessageRole.USER,
+        text=text,
+        sender=sender_in(tx.session, author),
+        user=author,
+        mode=tx.session.mode if schedule is None else Session.Mode.RUN,
+        workflow_id="" if schedule is None else schedule.pk,
+        arguments=None if schedule is None else schedule.label,
+        mentions=mentions_in(tx.session, author, text),
+    )
 
 
 def _sent_before(session: Session, author: User, key: str, digest: str | None) -> Sent | None:

@@ -62,7 +62,7 @@ def begin(tx: SessionTransaction, call: ChatMessage) -> None:
         workspace_id=tx.session.workspace_id,
         owner_id=tx.session.owner_id,
         title=opening_words(_task(call)),
-        mode=tx.session.mode,
+        mode=Session.Mode.RUN if call.mode == Session.Mode.RUN else tx.session.mode,
         agent=preset.name,
         provider=preset.provider,
         model=preset.model,
@@ -158,7 +158,7 @@ def _report(tx: SessionTransaction) -> int:
         return 0
     people_are_asked = tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=True).exists()
     # Messages that were sent instead of an answer have waited for the other agents alone.
-    if ended == len(calls) and (not people_are_asked or ChatMessage.objects.to_answer(tx.session.pk).exists()):
+    if ended == len(calls) and (not people_are_asked or ChatMessage.objects.for_break(tx.session.pk).exists()):
         resume_waiting(tx)
         lease.request(tx.session.pk)
     tx.save()

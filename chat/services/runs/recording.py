@@ -222,7 +222,7 @@ def _write_job(locked: Locked, job: Job, outcome: Outcome, last_texts: Mapping[s
         job.recorded = Recorded(outcome, next_turn=tx.run.turn_id)
         # A turn that ends only for queued messages continues if they were withdrawn since.
         ends_for_queued = CloseTurn(for_queued=True) in job.changes
-        if not ends_for_queued or ChatMessage.objects.to_answer(tx.session.pk).exists():
+        if not ends_for_queued or ChatMessage.objects.for_break(tx.session.pk).exists():
             job.recorded.next_turn = _apply(tx, job, last_texts)
             if tx.run.state == RunState.IDLE and tx.session.caller_message_id:
                 job.recorded.caller = tx.session.caller_session_id or ""
@@ -387,7 +387,7 @@ def _pause_turn(tx: SessionTransaction) -> str:
     open_calls = list(rows.values_list("status", "is_question", "tool_name"))
     delegated = [name for _status, is_question, name in open_calls if not is_question]
     only_waits = {status for status, _is_question, _name in open_calls} == {MessageStatus.WAITING}
-    is_queued = not delegated and ChatMessage.objects.to_answer(tx.session.pk).exists()
+    is_queued = not delegated and ChatMessage.objects.for_break(tx.session.pk).exists()
     if run.state == RunState.CANCELLING or is_queued or not only_waits:
         return run.turn_id
     run.state, run.waiting_since = RunState.WAITING, timezone.now()

@@ -11,16 +11,24 @@ from chat.bus.events import StatusChanged
 from chat.limits.quotas import require_turn
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, User
 from chat.queries.attachments import fetch_attachments
-from chat.queries.cast import AGENTS, addressed
+from chat.queries.cast import AGENTS, addressed, turn_mode
 from chat.row_statements import update_row
 from chat.runs import lease
 from chat.services.transaction import SessionTransaction
 
 
-def open_turn(tx: SessionTransaction, started_by: int | None, agents: Sequence[str], *, follows: bool = False) -> str:
+def open_turn(
+    tx: SessionTransaction,
+    started_by: int | None,
+    agents: Sequence[str],
+    *,
+    follows: bool = False,
+    workflow_id: str = "",
+) -> str:
     """Begin a turn with its marker, and return its id. The caller adds the messages to answer.
 
     The first of the `agents` answers in it, the others in turns that follow it, which have no messages of their own.
+    With the id of a schedule as `workflow_id`, the mode of the turn is `run` (MSG-09).
     """
     turn_id, now = ids.turn_id(), timezone.now()
     tx.run.turn_id = turn_id
@@ -29,7 +37,8 @@ def open_turn(tx: SessionTransaction, started_by: int | None, agents: Sequence[s
     tx.run.stopped_by = None
     tx.run.started_by_id = started_by
     update_row(tx.run, ["turn_id", "turn_started_at", "state", "stopped_by", "started_by"])
-    marker = ChatMessage(type=MessageType.TURN_START, turn_id=turn_id, mode=tx.session.mode, timestamp=now)
+    marker = ChatMessage(type=MessageType.TURN_START, turn_id=turn_id, workflow_id=workflow_id, timestamp=now)
+    marker.mode = turn_mode(tx.session, marker)
     if follows or list(agents) != [tx.session.agent]:
         marker.agent_id, marker.arguments = agents[0], {AGENTS: list(agents)}
     tx.insert("turn_start", marker)
@@ -51,16 +60,24 @@ def deliver_queued(tx: SessionTransaction, unfinished: Sequence[str] = ()) -> bo
     for row in queued:
         tx.update("user_message", row, _delivered(tx, ""), {"model": tx.session.model})
     if unfinished:
-        open_turn(tx, tx.run.started_by_id, unfinished, follows=True)
+        marker = tx.messages().filter(turn_id=tx.run.turn_id, type=MessageType.TURN_START).first()
+        workflow_id = marker.workflow_id if marker is not None else ""
+        open_turn(tx, tx.run.started_by_id, unfinished, follows=True, workflow_id=workflow_id)
         tx.events.append(StatusChanged("thinking"))
     return bool(unfinished)
 
 
 def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage], unfinished: Sequence[str] = ()) -> None:
-    """Deliver these queued messages in a new turn, for the agents that they address."""
+    """Deliver these queued messages in a new turn, for the agents that they address.
+
+    It is the turn of a schedule only if no user waits for an answer to one of them.
+    """
     fetch_attachments(queued)
     agents = [name for row in queued if row.for_agent for name in addressed(tx.session, row.text)]
-    turn_id = open_turn(tx, queued[0].user_id, list(dict.fromkeys([*unfinished, *agents])) or [tx.session.agent])
+    agents = list(dict.fromkeys([*unfinished, *agents])) or [tx.session.agent]
+    schedules = [row.workflow_id for row in queued if row.for_agent]
+    workflow_id = schedules[0] if all(schedules) and schedules and not unfinished else ""
+    turn_id = open_turn(tx, queued[0].user_id, agents, workflow_id=workflow_id)
     for row in queued:
         tx.update("user_message", row, _delivered(tx, turn_id), {"model": tx.session.model})
     tx.events.append(StatusChanged("thinking"))
@@ -101,9 +118,12 @@ def hold_queued(tx: SessionTransaction) -> None:
 def resume_turn(tx: SessionTransaction, turn_id: str, author: User) -> None:
     """Reopen a turn whose end was withdrawn (RUN-12), in the name of the author, and request a run.
 
-    Raises QuotaExceeded.
+    The author waits for it, so the turn of a schedule has the session's mode from now on. Raises QuotaExceeded.
     """
     require_turn(author)
+    markers = tx.messages().filter(turn_id=turn_id, type=MessageType.TURN_START)
+    for marker in markers.exclude(workflow_id=""):
+        tx.update("message_updated", marker, {"workflow_id": "", "mode": tx.session.mode})
     tx.run.turn_id = turn_id
     tx.run.turn_started_at = timezone.now()
     tx.run.state = RunState.RUNNING

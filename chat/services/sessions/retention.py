@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from agents.delegates import MOST_LEVELS
-from chat.models import RunState, Session, SessionRun, UserSessionState
+from chat.models import RunState, Schedule, Session, SessionRun, UserSessionState
 from chat.queries import subsessions
 from chat.services.people.security_log import Kind, record
 from chat.services.sessions.actions import set_deleted
@@ -18,11 +18,12 @@ _ABOVE = ["__".join(["caller_session"] * level) for level in range(1, MOST_LEVEL
 
 
 def unused(before: datetime) -> QuerySet[Session]:
-    """Return the sessions without a change since a time. Pinned ones, and those that run or wait, are in use.
+    """Return the sessions without a change since a time. Pinned ones, those that run or wait, and those with a schedule
+    that is on, are in use.
 
     Sessions in which agents work for another one belong to that one: all are in use if one is.
     """
-    is_used = ~Q(_is_resting(), updated_at__lt=before, building_until=None) | Q(_is_pinned())
+    is_used = ~Q(_is_resting(), updated_at__lt=before, building_until=None) | Q(_is_pinned()) | Q(_is_scheduled())
     there = Session.objects.exclude(status=Session.Status.DELETED)
     used_below = [~Exists(there.filter(is_used, **{above: OuterRef("pk")})) for above in _ABOVE]
     return there.filter(~is_used, *used_below, caller_session=None)
@@ -42,6 +43,10 @@ def _is_resting() -> Exists:
 
 def _is_pinned() -> Exists:
     return Exists(UserSessionState.objects.filter(session=OuterRef("pk"), pinned_at__isnull=False))
+
+
+def _is_scheduled() -> Exists:
+    return Exists(Schedule.objects.filter(session=OuterRef("pk"), next_at__isnull=False))
 
 
 @transaction.atomic

@@ -34,6 +34,7 @@ from chat.models import (
     MemoryNote,
     MessageRevision,
     PushSubscription,
+    Schedule,
     SecurityEvent,
     Session,
     Share,
@@ -74,6 +75,7 @@ AGENT = (
     "archived_at",
     "created_at",
 )
+SCHEDULE = ("session_id", "text", "cron", "zone", "is_on", "created_at", "updated_at", "removed_at")
 INVITATION = ("session_id", "role", "uses", "max_uses", "created_at", "expires_at")
 
 
@@ -194,6 +196,7 @@ def _account(user: User) -> Json:
             {"workspace": each.workspace.name, **_columns(each, KNOWLEDGE)}
             for each in KnowledgeFile.objects.filter(added_by=user).select_related("workspace").order_by("pk")
         ],
+        "schedules": [_columns(each, SCHEDULE) for each in Schedule.objects.filter(owner=user)],
         "agents": [_columns(each, AGENT) for each in AgentPreset.objects.filter(user=user).order_by("pk")],
     }
 

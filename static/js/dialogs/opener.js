@@ -53,7 +53,26 @@ function connectTransfer() {
   });
 }
 
+// The schedules of the open session. Viewers see them, too.
+
+async function openSchedules(text = "") {
+  (await late(() => import("./schedules.js")))?.openSchedules(main.dataset.session, text);
+}
+
+function connectSchedules() {
+  if (!main.dataset.session) return;
+  offer({
+    id: "schedules",
+    label: words.schedules,
+    words: words.schedulesWords,
+    icon: "clock",
+    slash: "schedule",
+    run: openSchedules,
+  });
+}
+
 export function connect() {
+  connectSchedules();
   connectTransfer();
   connectSearch();
 }

@@ -95,7 +95,7 @@ const line = (text) => make("p", { textContent: text });
 const at = (id) => document.getElementById(id);
 // The commands of the menu, in groups and in this order; other modules offer them.
 const GROUPS = [
-  ["rename", "share", "find", "panel", "behavior"],
+  ["rename", "share", "find", "panel", "behavior", "schedules"],
   ["fork", "export", "removed"],
   ["pin", "archive", "restore", "leave", "delete"],
 ];

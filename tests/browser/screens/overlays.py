@@ -75,6 +75,20 @@ async def share_viewer(page: Page, showcase: Showcase) -> None:
 
 
 @screen
+async def schedules(page: Page, showcase: Showcase) -> None:
+    """One that is changed, and all its fields."""
+    await begin(page, "who")
+    await page.get_by_role("button", name="More", exact=True).click()
+    await page.get_by_role("menuitem", name="Schedule…").click()
+    dialog = page.get_by_role("dialog", name="Schedules")
+    await dialog.get_by_label("Message").fill("Summarize the new error reports.")
+    await dialog.get_by_role("button", name="Add schedule").click()
+    await dialog.get_by_role("button", name="Edit").first.click()
+    await dialog.get_by_label("Repeat").first.select_option("Every week")
+    await dialog.get_by_label("Thursday").first.check()
+
+
+@screen
 async def model_picker(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
     await page.locator("#model").click()

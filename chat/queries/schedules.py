@@ -1,0 +1,32 @@
+"""The schedules of a session, as pages and the API show them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chat.models import ChatMessage, Schedule, Session
+from chat.queries.turn_outcomes import read_outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A schedule, what became of its last run until now, and whether the message of that is in the conversation."""
+
+    row: Schedule
+    outcome: str
+    has_message: bool
+
+
+def schedules_of(session: Session) -> list[Listed]:
+    """Return the schedules of a session, the oldest first, without removed ones."""
+    rows = list(Schedule.objects.filter(session=session, removed_at=None).select_related("owner"))
+    ids = [row.last_message_id for row in rows if row.last_message_id]
+    shown = set(ChatMessage.objects.in_conversation(session.pk).filter(pk__in=ids).values_list("pk", flat=True))
+    return [Listed(row, outcome_now(row), row.last_message_id in shown) for row in rows]
+
+
+def outcome_now(row: Schedule) -> str:
+    """Return what became of the last run until now: `queued`, `held` and `running`, too; "" if there was none."""
+    if row.last_outcome != Schedule.Outcome.RUNNING:
+        return row.last_outcome
+    return read_outcome(row.session_id, row.last_message_id).outcome.value

@@ -1,0 +1,76 @@
+"""Schedules in words: how often they are due, how the last run ended, why one is paused."""
+
+from __future__ import annotations
+
+from django.utils.dates import WEEKDAYS
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from chat.models import Schedule
+from chat.recurrence import LAST_DAY, Rhythm, from_cron
+
+OUTCOMES = {
+    "queued": gettext_lazy("Queued"),
+    "held": gettext_lazy("On hold"),
+    "running": gettext_lazy("Running"),
+    "waiting": gettext_lazy("Running"),
+    "completed": gettext_lazy("Completed"),
+    "interrupted": gettext_lazy("Stopped"),
+    "failed": gettext_lazy("Failed"),
+    "withdrawn": gettext_lazy("Message deleted"),
+}
+REFUSALS = {
+    "quota_exceeded": gettext_lazy("Not sent: a usage limit was reached"),
+    "disk_full": gettext_lazy("Not sent: the server’s disk is full"),
+}
+PAUSES = {
+    Schedule.Pause.ACCESS: gettext_lazy("Paused: the person who made it can’t write here anymore."),
+    Schedule.Pause.ARCHIVED: gettext_lazy("Paused because the session was archived."),
+    Schedule.Pause.DELETED: gettext_lazy("Paused because the session was deleted."),
+    Schedule.Pause.FAILURES: gettext_lazy("Paused after 5 failed runs in a row."),
+    Schedule.Pause.INVALID: gettext_lazy("Paused: its times can’t be used anymore. Edit it."),
+}
+
+
+def rhythm_words(cron: str) -> str:
+    """Return how often a cron expression is due, such as "Every weekday at 09:00"."""
+    rhythm = from_cron(cron)
+    words = {"time": f"{rhythm.hour:02}:{rhythm.minute:02}", "minute": f"{rhythm.minute:02}", "cron": cron}
+    match rhythm.kind:
+        case "daily":
+            return _("Every day at %(time)s") % words
+        case "weekdays":
+            return _("Every weekday at %(time)s") % words
+        case "weekly":
+            return _("Every %(days)s at %(time)s") % {**words, "days": _days(rhythm)}
+        case "monthly":
+            return _monthly(rhythm) % {**words, "day": rhythm.day}
+        case "hours":
+            if rhythm.every == 1:
+                return _("Every hour at minute %(minute)s") % words
+            return _("Every %(count)s hours at minute %(minute)s") % {**words, "count": rhythm.every}
+        case "cron":
+            return _("By cron expression %(cron)s") % words
+
+
+def _days(rhythm: Rhythm) -> str:
+    *others, last = [str(WEEKDAYS[day - 1]) for day in rhythm.days]
+    return _("%(days)s and %(day)s") % {"days": _(", ").join(others), "day": last} if others else last
+
+
+def _monthly(rhythm: Rhythm) -> str:
+    if rhythm.day == LAST_DAY:
+        return _("On the last day of each month at %(time)s")
+    return _("On day %(day)s of each month at %(time)s")
+
+
+def outcome_words(outcome: str, error: str = "") -> str:
+    """Return what became of a run, as `chat.queries.schedules` has it. `error` is the code of a refusal."""
+    if outcome == Schedule.Outcome.REFUSED:
+        return str(REFUSALS.get(error, _("Not sent")))
+    return str(OUTCOMES.get(outcome, ""))
+
+
+def pause_words(reason: str) -> str:
+    """Return why a schedule is paused; "" if it is not."""
+    return str(PAUSES.get(Schedule.Pause(reason), "")) if reason in Schedule.Pause.values else ""

@@ -1,0 +1,169 @@
+"""Add, change, remove, restore and run the schedules of a session.
+
+A schedule sends messages as its owner, so only its owner changes it. The session's owner can turn it off and remove it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.access import schedule_for, session_to_schedule
+from chat.errors import Invalid, NoSuchSchedule, ServiceError
+from chat.limits.rates import limited
+from chat.models import ChatMessage, MessageStatus, Schedule, Session, User
+from chat.recurrence import BadCron, next_after, valid_cron, zone_names
+from chat.services.messages.sending import Sent, add_message
+from chat.services.messages.validation import validate_message
+from chat.services.transaction import SessionTransaction
+
+# The most schedules of a session, and the most removed ones that can be restored.
+MOST = 20
+MOST_REMOVED = 20
+
+
+@limited("changes", by="author")
+@transaction.atomic
+def add(*, author: User, session_id: str, text: str, cron: str, zone: str, is_on: bool = True) -> Schedule:
+    """Add a schedule of the author. Raises ServiceError, as Invalid if a value cannot be used or there are too many."""
+    session, _role = session_to_schedule(author, session_id)
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    _require_room(session)
+    row = Schedule(session=session, owner=author, is_on=is_on)
+    _set(row, text=text, cron=cron, zone=zone)
+    row.next_at = _next(row) if is_on else None
+    row.save(force_insert=True)
+    return row
+
+
+@limited("changes", by="author")
+@transaction.atomic
+def change(
+    *,
+    author: User,
+    session_id: str,
+    schedule_id: str,
+    text: str | None = None,
+    cron: str | None = None,
+    zone: str | None = None,
+    is_on: bool | None = None,
+) -> Schedule:
+    """Change a schedule, or turn it on or off; None keeps a value. Turning it on forgets why it was paused.
+
+    Raises ServiceError.
+    """
+    only_off = text is None and cron is None and zone is None and is_on is False
+    row, tx = _locked(author, session_id, schedule_id, only_own=not only_off)
+    if is_on:
+        tx.require_active()
+    kept = {"text": row.text, "cron": row.cron, "zone": row.zone}
+    given = {"text": text, "cron": cron, "zone": zone}
+    _set(row, **{name: kept[name] if value is None else value for name, value in given.items()})
+    is_turned_on = bool(is_on) and not row.is_on
+    if is_turned_on:
+        row.paused, row.failures = "", 0
+    row.is_on = row.is_on if is_on is None else is_on
+    if not row.is_on:
+        row.next_at = None
+    elif is_turned_on or cron is not None or zone is not None:
+        row.next_at = _next(row)
+    row.save()
+    return row
+
+
+@limited("changes", by="author")
+@transaction.atomic
+def remove(*, author: User, session_id: str, schedule_id: str) -> Schedule:
+    """Remove a schedule. The last ones can be restored, until they are purged. Removing it again changes nothing."""
+    row, _tx = _locked(author, session_id, schedule_id, only_own=False, removed=True)
+    if row.removed_at is None:
+        row.removed_at = timezone.now()
+        row.next_at = None
+        row.save()
+        removed = Schedule.objects.filter(session=row.session_id, removed_at__isnull=False).order_by("-removed_at")
+        Schedule.objects.filter(pk__in=list(removed.values_list("pk", flat=True)[MOST_REMOVED:])).delete()
+    return row
+
+
+@limited("changes", by="author")
+@transaction.atomic
+def restore(*, author: User, session_id: str, schedule_id: str) -> Schedule:
+    """Restore a removed schedule, on or off as it was. Raises ServiceError."""
+    row, tx = _locked(author, session_id, schedule_id, only_own=False, removed=True)
+    if row.removed_at is None:
+        return row
+    tx.require_active()
+    _require_room(row.session)
+    row.removed_at = None
+    row.next_at = _next(row) if row.is_on else None
+    row.save()
+    return row
+
+
+@limited("sends", by="author")
+@transaction.atomic
+def run_now(*, author: User, session_id: str, schedule_id: str) -> Sent:
+    """Send the message of a schedule now, whether it is on or off. Raises ServiceError."""
+    row, _tx = _locked(author, session_id, schedule_id, only_own=True)
+    if is_queued(row):
+        raise ServiceError("queued", _("The last run is still in the queue."))
+    sent = add_message(session=row.session, author=row.owner, text=row.text, schedule=row)
+    record_run(row, sent, timezone.now())
+    return sent
+
+
+def record_run(row: Schedule, sent: Sent, now: datetime) -> None:
+    """Store the message of a run that begins."""
+    row.last_run_at, row.last_message_id = now, sent.id
+    row.last_outcome, row.last_error = Schedule.Outcome.RUNNING, ""
+    row.save(update_fields=["last_run_at", "last_message_id", "last_outcome", "last_error"])
+
+
+def is_queued(row: Schedule) -> bool:
+    """Return whether the message of the last run still waits for a turn. One that a stop put on hold does not."""
+    last = ChatMessage.objects.filter(pk=row.last_message_id, status=MessageStatus.QUEUED)
+    return last.filter(removed_at=None, held=False).exists()
+
+
+def _locked(
+    author: User, session_id: str, schedule_id: str, *, only_own: bool, removed: bool = False
+) -> tuple[Schedule, SessionTransaction]:
+    """Fetch a schedule, read after its session is locked, which all writers of schedules do first."""
+    schedule_for(author, session_id, schedule_id, only_own=only_own)
+    tx = SessionTransaction.lock(session_id)
+    row = schedule_for(author, session_id, schedule_id, only_own=only_own)
+    if row.removed_at is not None and not removed:
+        raise NoSuchSchedule
+    return row, tx
+
+
+def _require_room(session: Session) -> None:
+    if Schedule.objects.filter(session=session, removed_at=None).count() >= MOST:
+        raise Invalid(_("A session can have up to %(count)d schedules. Delete one first.") % {"count": MOST})
+
+
+def _set(row: Schedule, *, text: str, cron: str, zone: str) -> None:
+    """Check the values and set them. Raises ServiceError."""
+    if zone not in zone_names():
+        raise Invalid(_("Unknown time zone. Use a name such as Europe/Berlin."))
+    try:
+        row.cron = valid_cron(cron)
+    except BadCron as error:
+        words = {
+            "form": _("This is not a cron expression. It has five fields: minute, hour, day, month, weekday."),
+            "never": _("This cron expression names no date in the next 50 years."),
+            "too_often": _("A schedule can run every 5 minutes at most."),
+        }
+        raise Invalid(words[error.fault]) from error
+    row.text, row.zone = validate_message(text), zone
+
+
+def _next(row: Schedule) -> datetime:
+    following = next_after(row.cron, row.zone, timezone.now())
+    if following is None:
+        raise Invalid(_("This cron expression names no date in the next 50 years."))
+    return following

@@ -1,0 +1,202 @@
+"""The dialog of a session's schedules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypedDict, get_args
+
+from django.conf import settings
+from django.http import HttpResponse, JsonResponse, QueryDict
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.dates import WEEKDAYS
+from django.utils.timesince import timeuntil
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from chat.access import is_guest_in, session_for
+from chat.errors import Forbidden, Invalid, NoSuchSession, ServiceError
+from chat.models import Session, SessionRole
+from chat.queries.schedules import Listed, schedules_of
+from chat.recurrence import DAYS_OF_MONTH, EVERY_HOURS, LONGEST_CRON, BadCron, Kind, Rhythm, from_cron, to_cron
+from chat.rendering.text.schedule_words import outcome_words, pause_words, rhythm_words
+from chat.services.sessions import schedules as service
+from chat.views.requests import SignedInRequest, number, signed_in, status_of
+from chat.zones import zone_of
+
+Values = dict[str, Any]
+TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(:[0-5]\d)?")
+KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
+
+
+class Given(TypedDict):
+    text: str
+    cron: str
+    zone: str
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@signed_in
+def schedules(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """Show the dialog, or do what `part` of a form says and return the dialog's new content as `html`."""
+    session, role = session_for(request.user, session_id)
+    if request.method == "GET":
+        return render(request, "chat/session/schedules.html", _values(request, session, role))
+    part, schedule_id = request.POST.get("part", ""), request.POST.get("schedule", "")
+    try:
+        if part not in PARTS:
+            raise Invalid(_("Choose what to do with the schedule."))
+        done = PARTS[part](request, session, schedule_id)
+    except (Forbidden, NoSuchSession):
+        raise
+    except ServiceError as refused:
+        given = {"refused": refused.message, "refused_part": part, "refused_id": schedule_id, "given": request.POST}
+        return _answer(request, session, role, given, status=status_of(refused))
+    return _answer(request, session, role, {"done": done})
+
+
+def _answer(
+    request: SignedInRequest, session: Session, role: SessionRole, more: Values, status: int = 200
+) -> HttpResponse:
+    values = {**_values(request, session, role, more.get("given")), **more}
+    html = render_to_string("chat/session/schedule_list.html", values, request)
+    said = {"done": more.get("done", ""), "message": more.get("refused", ""), "html": html}
+    return JsonResponse(said, status=status)
+
+
+def _add(request: SignedInRequest, session: Session, _schedule_id: str) -> str:
+    service.add(author=request.user, session_id=session.pk, **_given(request.POST))
+    return _("Schedule added.")
+
+
+def _change(request: SignedInRequest, session: Session, schedule_id: str) -> str:
+    service.change(author=request.user, session_id=session.pk, schedule_id=schedule_id, **_given(request.POST))
+    return _("Schedule saved.")
+
+
+def _switch(request: SignedInRequest, session: Session, schedule_id: str) -> str:
+    is_on = request.POST.get("on") == "yes"
+    service.change(author=request.user, session_id=session.pk, schedule_id=schedule_id, is_on=is_on)
+    return _("Schedule turned on.") if is_on else _("Schedule turned off.")
+
+
+def _run(request: SignedInRequest, session: Session, schedule_id: str) -> str:
+    sent = service.run_now(author=request.user, session_id=session.pk, schedule_id=schedule_id)
+    return _("Added to the queue.") if sent.queued else _("Run started.")
+
+
+def _remove(request: SignedInRequest, session: Session, schedule_id: str) -> str:
+    service.remove(author=request.user, session_id=session.pk, schedule_id=schedule_id)
+    return _("Schedule deleted.")
+
+
+def _restore(request: SignedInRequest, session: Session, schedule_id: str) -> str:
+    service.restore(author=request.user, session_id=session.pk, schedule_id=schedule_id)
+    return _("Schedule restored.")
+
+
+PARTS: dict[str, Callable[[SignedInRequest, Session, str], str]] = {
+    "add": _add,
+    "change": _change,
+    "switch": _switch,
+    "run": _run,
+    "remove": _remove,
+    "restore": _restore,
+}
+
+
+def _given(form: QueryDict) -> Given:
+    """Return the values of a form as the service takes them. Raises Invalid."""
+    try:
+        cron = to_cron(_rhythm(form))
+    except BadCron as error:
+        if error.fault == "form" and form.get("kind") != "cron":
+            raise Invalid(_("Choose when the schedule runs.")) from error
+        cron = form.get("cron", "")  # the service says what is wrong with it
+    return {"text": form.get("text", "").replace("\r\n", "\n"), "cron": cron, "zone": form.get("zone", "").strip()}
+
+
+def _rhythm(form: QueryDict) -> Rhythm:
+    """Return the rhythm that a form has. Raises BadCron."""
+    kind, time = KINDS.get(form.get("kind", "")), TIME.fullmatch(form.get("time", ""))
+    if kind == "cron":
+        return Rhythm("cron", cron=form.get("cron", ""))
+    if kind == "hours":
+        return Rhythm("hours", minute=_number(form, "minute"), every=_number(form, "every"))
+    if kind is None or time is None:
+        raise BadCron("form")
+    days = tuple(number(day) or 0 for day in form.getlist("days")) if kind == "weekly" else ()
+    day = _number(form, "day") if kind == "monthly" else 1
+    return Rhythm(kind, hour=int(time[1]), minute=int(time[2]), days=days, day=day)
+
+
+def _number(form: QueryDict, name: str) -> int:
+    """Return a number of a form. Raises BadCron."""
+    parsed = number(form.get(name, ""))
+    if parsed is None:
+        raise BadCron("form")
+    return parsed
+
+
+def _values(request: SignedInRequest, session: Session, role: SessionRole, given: QueryDict | None = None) -> Values:
+    """Return what the dialog shows. `given` is the form that was refused."""
+    may_schedule = role.covers(SessionRole.EDITOR) and not is_guest_in(request.user, session)
+    is_open = session.status == Session.Status.ACTIVE
+    fresh = _form("", Rhythm("weekdays"), str(zone_of(request)))
+    return {
+        "session": session,
+        "may_schedule": may_schedule,
+        "is_open": is_open,
+        "schedules": [_listed(each, request, role, may_schedule=may_schedule) for each in schedules_of(session)],
+        "fresh": fresh,
+        "refused_form": _refused(given) if given is not None and "kind" in given else None,
+        "kinds": KINDS,
+        "weekdays": [(day + 1, name) for day, name in WEEKDAYS.items()],
+        "days": DAYS_OF_MONTH,
+        "hours": EVERY_HOURS,
+        "longest_cron": LONGEST_CRON,
+        "longest_text": settings.MAX_MESSAGE_CHARS,
+        "most": service.MOST,
+    }
+
+
+def _listed(listed: Listed, request: SignedInRequest, role: SessionRole, *, may_schedule: bool) -> Values:
+    row, is_own = listed.row, listed.row.owner_id == request.user.pk
+    return {
+        "row": row,
+        "is_own": is_own,
+        "may_edit": may_schedule and is_own,
+        "may_remove": may_schedule and (is_own or role == SessionRole.OWNER),
+        "rhythm": rhythm_words(row.cron),
+        "pause": pause_words(row.paused),
+        "next_in": timeuntil(row.next_at, timezone.now(), depth=1) if row.next_at else "",
+        "outcome": outcome_words(listed.outcome, row.last_error),
+        "is_bad": listed.outcome in ("failed", "refused"),
+        "has_message": listed.has_message,
+        "form": _form(row.text, from_cron(row.cron), row.zone),
+    }
+
+
+def _form(text: str, rhythm: Rhythm, zone: str) -> Values:
+    return {
+        "text": text,
+        "zone": zone,
+        "kind": rhythm.kind,
+        "time": f"{rhythm.hour:02}:{rhythm.minute:02}",
+        "minute": rhythm.minute,
+        "days": [str(day) for day in rhythm.days],
+        "day": rhythm.day,
+        "every": rhythm.every,
+        "cron": rhythm.cron,
+    }
+
+
+def _refused(given: QueryDict) -> Values:
+    """Return what a person has filled in, to be corrected."""
+    names = ("text", "zone", "kind", "time", "minute", "cron")
+    chosen = {"day": number(given.get("day", "")), "every": number(given.get("every", ""))}
+    return {**{name: given.get(name, "") for name in names}, "days": given.getlist("days"), **chosen}

@@ -1,0 +1,97 @@
+// The dialog of a session's schedules: the messages that are sent at set times.
+import { postForm, textAt } from "../net/http.js";
+import { answerOf, make, parse } from "../ui/dom.js";
+import { words } from "../ui/i18n.js";
+import { localise } from "../ui/time.js";
+import { toast } from "../ui/toast.js";
+
+let dialog = null;
+let isSending = false;
+
+const body = () => dialog.querySelector(".dialog-body");
+const formOf = (name) => dialog.querySelector(`#schedule-form-${name}`);
+const openerOf = (name) => dialog.querySelector(`[data-edits="${name}"]`);
+
+/** Opens the dialog; with a text, the form for a new schedule with it. */
+export async function openSchedules(session, text = "") {
+  const html = await textAt(`/sessions/${session}/schedules`, { headers: { "HX-Request": "true" } });
+  if (html === null) return toast(words.notLoaded);
+  if (document.querySelector("dialog:modal")) return;
+  dialog = parse(html).querySelector("dialog");
+  dialog.addEventListener("click", pressed);
+  dialog.addEventListener("submit", submitted);
+  dialog.addEventListener("change", changed);
+  localise(dialog);
+  answerOf(dialog);
+  const isNew = text || !dialog.querySelector(".schedule-list");
+  if (isNew && formOf("new")) toggle("new", true);
+  if (text && formOf("new")) formOf("new").elements.text.value = text;
+}
+
+function toggle(name, isShown) {
+  const [form, opener] = [formOf(name), openerOf(name)];
+  form.hidden = !isShown;
+  opener.setAttribute("aria-expanded", String(isShown));
+  if (name === "new") opener.hidden = isShown;
+  if (isShown) {
+    listZones();
+    form.elements.text.focus();
+  } else opener.focus();
+}
+
+/** Offers the names of time zones, once they may be needed: there are hundreds. */
+function listZones() {
+  const list = dialog.querySelector("#schedule-zones");
+  if (list.children.length) return;
+  list.append(...(Intl.supportedValuesOf?.("timeZone") ?? []).map((value) => make("option", { value })));
+}
+
+function pressed({ target }) {
+  if (target === dialog) return dialog.close();
+  if (target.closest("a[href^='#']")) return dialog.close();
+  const button = target.closest("button");
+  if (!button) return;
+  const { edits, cancels, schedule, part } = button.dataset;
+  if (edits) toggle(edits, button.getAttribute("aria-expanded") !== "true");
+  else if (cancels) toggle(cancels, false);
+  else if (schedule) send({ part, schedule }, button.id);
+}
+
+function submitted(event) {
+  const form = event.target;
+  if (form.method === "dialog") return;
+  event.preventDefault();
+  send(new FormData(form), "");
+}
+
+function changed({ target }) {
+  if (target.name === "on") send(new FormData(target.form), target.id);
+}
+
+/** Sends a form, and shows the answer. The focus stays on the element with this id, if it is still there. */
+async function send(values, focusOn) {
+  if (isSending) return;
+  isSending = true;
+  const form = values instanceof FormData ? values : new FormData();
+  if (form !== values) for (const [name, value] of Object.entries(values)) form.append(name, value);
+  const { answer } = await postForm(body().dataset.at, form);
+  isSending = false;
+  if (!answer?.html) return toast(answer?.message || words.notDone);
+  const fresh = parse(answer.html);
+  localise(fresh);
+  body().replaceChildren(fresh);
+  land(focusOn);
+  if (answer.done && form.get("part") !== "switch") tell(answer.done, form); // a switch says itself how it is
+}
+
+function land(focusOn) {
+  const alarm = dialog.querySelector(".schedule-form:not([hidden])");
+  if (alarm) alarm.elements.text.focus();
+  else (document.getElementById(focusOn) ?? body()).focus();
+}
+
+function tell(done, form) {
+  const [part, schedule] = [form.get("part"), form.get("schedule")];
+  const undo = { label: words.undo, run: () => send({ part: "restore", schedule }, "") };
+  toast(done, { action: part === "remove" ? undo : null });
+}

@@ -1,0 +1,68 @@
+"""UI-24: a user makes a schedule, runs it, turns it off, deletes it and takes that back; a viewer sees it."""
+
+from __future__ import annotations
+
+from playwright.async_api import Browser, expect
+
+from tests.browser.console import FAILED
+from tests.browser.person import Person
+from tests.browser.test_chat import invited, reply
+from tests.wire.server import WireServer
+
+
+async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServer, browser: Browser) -> None:
+    """The message says which schedule has sent it; the dialog leads to it, and its errors keep what was written."""
+    page = ana.page
+    bo = await invited(ana, browser, "Bo")
+    model.script(reply("All quiet."))
+    await ana.say("/schedule Summarize the reports.")
+    dialog = page.get_by_role("dialog", name="Schedules")
+    form = dialog.locator("#schedule-form-new")
+    await expect(form.get_by_label("Message")).to_have_value("Summarize the reports.")
+    await form.get_by_label("Repeat").select_option("Every week")
+    await form.get_by_label("Time", exact=True).fill("07:15")
+    await form.get_by_role("button", name="Add schedule").click()
+    await expect(dialog.get_by_role("alert")).to_have_text("Choose when the schedule runs.")
+    await expect(form.get_by_label("Time", exact=True)).to_have_value("07:15")
+    assert ana.complaints == [FAILED.format(422, "Unprocessable Entity")]
+    ana.complaints.clear()
+    await form.get_by_label("Tuesday").check()
+    await form.get_by_label("Time zone").fill("Europe/Berlin")
+    await form.get_by_role("button", name="Add schedule").click()
+    await expect(dialog).to_contain_text("Every Tuesday at 07:15 · Europe/Berlin")
+    await expect(dialog.get_by_text("Next run:")).to_be_visible()
+
+    await dialog.get_by_role("button", name="Run now").click()
+    await expect(dialog.get_by_text("Run started.")).to_be_visible()
+    await dialog.get_by_role("button", name="Close").click()
+    await expect(ana.answers).to_contain_text(["All quiet."])
+    await expect(ana.messages.first).to_contain_text("Scheduled · Every Tuesday at 07:15")
+
+    await page.get_by_role("button", name="More", exact=True).click()
+    await page.get_by_role("menuitem", name="Schedule…").click()
+    await expect(dialog.get_by_text("Completed")).to_be_visible()
+    await dialog.get_by_role("switch").uncheck()
+    await expect(dialog.get_by_text("Off", exact=True)).to_be_visible()
+    await expect(dialog.get_by_role("switch")).to_be_focused()
+    await dialog.get_by_role("button", name="Edit").click()
+    edit = dialog.locator(".schedule-list form.schedule-form")
+    await expect(edit.get_by_label("Tuesday")).to_be_checked()
+    await edit.get_by_label("Repeat").select_option("Cron expression")
+    await edit.get_by_label("Minute, hour, day, month, weekday").fill("0 6 1 1 *")
+    await edit.get_by_role("button", name="Save").click()
+    await expect(dialog).to_contain_text("By cron expression 0 6 1 1 *")
+
+    await bo.say("/schedule")
+    theirs = bo.page.get_by_role("dialog", name="Schedules")
+    await expect(theirs).to_contain_text("Summarize the reports.")
+    await expect(theirs.get_by_role("button", name="Run now")).to_have_count(0)
+
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(dialog).to_contain_text("No schedules yet.")
+    await dialog.get_by_role("button", name="Undo").click()
+    await expect(dialog).to_contain_text("By cron expression 0 6 1 1 *")
+    await dialog.locator(".schedule-list a").click()
+    await expect(dialog).to_have_count(0)
+    await expect(ana.messages.first).to_be_in_viewport()
+    ana.complain()
+    bo.complain()

@@ -1,0 +1,139 @@
+"""The dialog of schedules: its forms, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from chat.models import Schedule, Session, User
+from chat.queries.messages import message_snapshot
+from chat.rendering.messages.frames import message_html
+from chat.services.sessions import schedules
+from chat.zones import ZONE_COOKIE
+from tests.support.testing_node import let_in
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[[User], Client]
+FORM = {"part": "add", "text": "Report", "kind": "daily", "time": "09:30", "zone": "Europe/Berlin"}
+
+
+def post(client: Client, session: Session, **values: Any) -> Any:
+    return client.post(reverse("session-schedules", args=[session.pk]), {**FORM, **values})
+
+
+def page(client: Client, session: Session) -> str:
+    return client.get(reverse("session-schedules", args=[session.pk])).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("values", "cron"),
+    [
+        ({}, "30 9 * * *"),
+        ({"kind": "weekdays"}, "30 9 * * 1-5"),
+        ({"kind": "weekly", "days": ["7", "1"]}, "30 9 * * 1,7"),
+        ({"kind": "monthly", "day": "15"}, "30 9 15 * *"),
+        ({"kind": "monthly", "day": "0"}, "30 9 L * *"),
+        ({"kind": "hours", "every": "6", "minute": "5"}, "5 0-23/6 * * *"),
+        ({"kind": "hours", "every": "1", "minute": "5", "time": ""}, "5 * * * *"),
+        ({"kind": "cron", "cron": " 0  9 * jan mon#1 ", "time": ""}, "0 9 * JAN MON#1"),
+    ],
+)
+def test_form_becomes_an_expression(
+    signed_in: SignIn, ana: User, session: Session, values: dict[str, Any], cron: str
+) -> None:
+    """UI-24: whichever rhythm is chosen; fields of the others do not count."""
+    answer = post(signed_in(ana), session, day="3", every="2", minute="7", **values) if not values else None
+    answer = answer or post(signed_in(ana), session, **values)
+    assert (answer.status_code, answer.json()["done"]) == (200, "Schedule added.")
+    row = Schedule.objects.get()
+    assert (row.cron, row.zone, row.text) == (cron, "Europe/Berlin", "Report")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"kind": "weekly"}, "Choose when the schedule runs."),
+        ({"kind": "weekly", "days": ["8"]}, "Choose when the schedule runs."),
+        ({"kind": "monthly", "day": "29"}, "Choose when the schedule runs."),
+        ({"kind": "hours", "every": "5", "minute": "0"}, "Choose when the schedule runs."),
+        ({"kind": "hours", "every": "6", "minute": "60"}, "Choose when the schedule runs."),
+        ({"kind": "often"}, "Choose when the schedule runs."),
+        ({"time": "25:00"}, "Choose when the schedule runs."),
+        ({"kind": "cron", "cron": "daily"}, "This is not a cron expression."),
+        ({"kind": "cron", "cron": "* * * * *"}, "every 5 minutes at most"),
+        ({"zone": "Atlantis"}, "Unknown time zone."),
+        ({"text": " "}, "The message is empty."),
+    ],
+)
+def test_refused_form_keeps_what_was_filled_in(
+    signed_in: SignIn, ana: User, session: Session, values: dict[str, Any], words: str
+) -> None:
+    """UI-24: with the reason above it."""
+    answer = post(signed_in(ana), session, **{"text": "My long report", **values})
+    assert answer.status_code == 422
+    html = answer.json()["html"]
+    assert words in answer.json()["message"]
+    assert words in html
+    assert values.get("text", "My long report") in html
+    assert not Schedule.objects.exists()
+
+
+def test_times_are_in_the_zone_of_the_browser(signed_in: SignIn, ana: User, session: Session) -> None:
+    """UI-24: until another one is chosen."""
+    client = signed_in(ana)
+    client.cookies[ZONE_COOKIE] = "Asia/Tokyo"
+    assert 'value="Asia/Tokyo"' in page(client, session)
+
+
+def test_dialog_says_how_a_schedule_is(signed_in: SignIn, ana: User, session: Session) -> None:
+    """UI-24: when it runs next, what became of the last run, and why it is paused."""
+    client = signed_in(ana)
+    assert "No schedules yet." in page(client, session)
+    post(client, session)
+    row = Schedule.objects.get()
+    assert "Every day at 09:30" in page(client, session)
+    assert "Next run:" in page(client, session)
+    answer = post(client, session, part="run", schedule=row.pk)
+    assert answer.json()["done"] == "Run started."
+    html = page(client, session)
+    assert f'href="#{Schedule.objects.get().last_message_id}"' in html
+    assert "Running" in html
+    gone = {"last_outcome": "refused", "last_error": "quota_exceeded", "last_message_id": "", "paused": "failures"}
+    Schedule.objects.update(next_at=None, is_on=False, last_run_at=timezone.now() - timedelta(hours=1), **gone)
+    html = page(client, session)
+    assert "Paused after 5 failed runs in a row." in html
+    assert "Not sent: a usage limit was reached" in html
+
+
+def test_viewers_and_archived_sessions_only_show(signed_in: SignIn, ana: User, bo: User, session: Session) -> None:
+    """UI-24: no button that would be refused."""
+    schedules.add(author=ana, session_id=session.pk, text="Report", cron="0 9 * * *", zone="UTC")
+    let_in(session, bo, "viewer")
+    html = page(signed_in(bo), session)
+    assert "Every day at 09:00" in html
+    assert "data-part=" not in html
+    let_in(session, bo, "editor")
+    html = page(signed_in(bo), session)
+    assert 'data-part="add"' in html
+    assert 'data-part="run"' not in html
+    Session.objects.filter(pk=session.pk).update(status="archived")
+    html = page(signed_in(ana), session)
+    assert 'data-part="remove"' in html
+    assert 'data-part="run"' not in html
+
+
+def test_message_says_that_it_was_scheduled(ana: User, session: Session) -> None:
+    """MSG-09: with the rhythm of its schedule then, also when that is gone; other rows cannot break it (MSG-10)."""
+    row = schedules.add(author=ana, session_id=session.pk, text="Report", cron="0 9 * * 1-5", zone="Europe/Berlin")
+    sent = schedules.run_now(author=ana, session_id=session.pk, schedule_id=row.pk)
+    Schedule.objects.all().delete()
+    message = message_snapshot(sent.id)
+    assert message is not None
+    assert "Scheduled · Every weekday at 09:00" in message_html(message)
+    assert type(message).from_json(message.to_json()) == message
