@@ -16,6 +16,8 @@ from chat.models import (
     Session,
     Share,
     User,
+    Webhook,
+    WebhookDelivery,
 )
 from chat.queries.schedules import schedules_of
 from chat.queries.turn_outcomes import Outcome
@@ -25,7 +27,7 @@ from chat.services.maintenance import scheduled_runs
 from chat.services.maintenance.scheduled_runs import INTERVAL, look, settle, start_due
 from chat.services.messages import editing, sending
 from chat.services.messages.sending import send_message
-from chat.services.sessions import actions, lifecycle, schedules
+from chat.services.sessions import actions, lifecycle, schedules, user_state
 from chat.services.sessions.lifecycle import create_session
 from tests.services.test_messages import together
 from tests.services.test_schedules import DAILY, NOON, added, become_guest, due, end_turn, fresh, sent
@@ -52,6 +54,24 @@ def test_due_schedule_sends_its_message_in_run_mode(session: Session, ana: User)
     row = fresh(row)
     assert (row.next_at, row.last_message_id) == (datetime(2026, 11, 27, 9, tzinfo=UTC), message.pk)
     assert lease.is_work_due()
+
+
+def test_draft_of_its_user_is_kept(session: Session, ana: User) -> None:
+    """UI-09: only what a user sends takes a draft that begins like it."""
+    user_state.save_draft(session=session, user=ana, text="Sum")
+    due(added(session, ana))
+    assert start_due(NOON) == 1
+    assert user_state.state_of(ana, session).draft == "Sum"
+
+
+def test_webhooks_do_not_take_it_for_a_message_of_a_person(session: Session, ana: User) -> None:
+    """HOOK-01: they learn of its turn."""
+    Webhook.objects.create(workspace=session.workspace, url="https://example.com", events=["message.sent"])
+    due(added(session, ana))
+    assert start_due(NOON) == 1
+    assert not WebhookDelivery.objects.exists()
+    send_message(session=session, author=ana, text="Hello")
+    assert WebhookDelivery.objects.count() == 1
 
 
 def test_instant_is_sent_once(session: Session, ana: User) -> None:

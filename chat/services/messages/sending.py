@@ -84,7 +84,7 @@ def add_message(
     The message of a `schedule` is always for the agent, and its turn has the mode `run` (MSG-09). No user waits for it:
     while a turn runs or waits for people, it is queued until that has ended.
 
-    The first message names a session without a title. The author's draft of the text is deleted. `attachment_ids` are
+    The first message names a session without a title. The draft of an author who has sent the text is deleted. `attachment_ids` are
     unsent files of the author; with files the text may be empty. Raises ServiceError if the text is empty, too long or
     cannot be stored, a file is missing, the session is archived, or the key was used for another request.
     """
@@ -116,9 +116,11 @@ def add_message(
             resume_waiting(tx)
             asking.skip(tx)
     tell_mentioned(tx, row)
-    outbox.message_sent(tx, row)
+    if schedule is None:
+        outbox.message_sent(tx, row)
     tx.save(*titles.set_first_title(tx, row))
-    user_state.delete_sent_draft(session=session, user=author, sent=text)
+    if schedule is None:
+        user_state.delete_sent_draft(session=session, user=author, sent=text)
     if for_agent and not tx.run.delegating and not (schedule is not None and tx.run.state == RunState.WAITING):
         lease.request(session.pk)
     return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.turn_id, row.sequence)
