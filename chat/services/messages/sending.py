@@ -85,8 +85,8 @@ def add_message(
     while a turn runs or waits for people, it is queued until that has ended.
 
     The first message names a session without a title. The draft of an author who has sent the text is deleted.
-    `attachment_ids` are unsent files of the author; with files the text may be empty. Raises ServiceError if the text is
-    empty, too long or cannot be stored, a file is missing, the session is archived, or the key was used for another
+    `attachment_ids` are unsent files of the author; with files the text may be empty. Raises ServiceError if the text
+    is empty, too long or cannot be stored, a file is missing, the session is archived, or the key was used for another
     request.
     """
     text, key = validate_message(text, may_be_empty=bool(attachment_ids)), validate_characters(key or "") or None
