@@ -28,9 +28,10 @@ _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 class Composed(Generic[Row]):
     """A query with places for values.
 
-    `build` returns the QuerySet for values, which are numbers and texts. Each is compared with, or written, as it is: a
-    QuerySet that depends on a value in another way, as a slice does, needs a `Composed` of its own. So do texts and
-    numbers that `build` takes from settings. Related objects are loaded by `select_related` only.
+    `build` returns the QuerySet for values, which are numbers and texts. Each must be a parameter of the SQL: a
+    QuerySet that depends on a value in another way, as a slice does, needs a `Composed` of its own. What `build` takes
+    from elsewhere, such as the time or a setting, stays as it was at the first call. Related objects are loaded by
+    `select_related` only.
     """
 
     def __init__(self, build: Callable[..., QuerySet[Any, Row]]) -> None:
