@@ -145,14 +145,12 @@ def claim(worker_id: str, limit: int) -> list[Claim]:
     running sessions come first, so that one with a long backlog does not delay the others.
     """
     with transaction.atomic():
-        found = _first_due(limit + 1).read(worker_id)
-        if len(found) > limit:
-            waiting = _waiting_for(worker_id)
-            oldest = waiting.values_list("session_id", "session__workspace_id")[:FAIR_WINDOW]
+        chosen = _first_due(limit + 1).read(worker_id)
+        if len(chosen) > limit:
+            oldest = _waiting_for(worker_id).values_list("session_id", "session__workspace_id")[:FAIR_WINDOW]
             chosen = in_turns(oldest, _running_by_workspace())[:limit]
-            fair = list(_locked(waiting.filter(pk__in=chosen)).values_list("session_id", "epoch"))
-            # Others have locked the chosen ones, and do not claim what is locked here.
-            found = fair or found[:limit]
+        # Only what is claimed is locked: other workers skip locked rows, and end their look if they find no others.
+        found = _CHOSEN.read(worker_id, *chosen) if chosen else []
         SessionRun.objects.filter(pk__in=[session_id for session_id, _ in found]).update(
             owner=worker_id, claimant=worker_id, epoch=F("epoch") + 1, written=0, attempts=F("attempts") + 1
         )
@@ -168,8 +166,16 @@ def _waiting_for(worker_id: str) -> QuerySet[SessionRun]:
 
 
 @lru_cache(maxsize=128)  # a worker claims as many as it has room for
-def _first_due(count: int) -> Composed[tuple[str, int]]:
-    return Composed(lambda worker_id: _locked(_waiting_for(worker_id)).values_list("session_id", "epoch")[:count])
+def _first_due(count: int) -> Composed[str]:
+    return Composed(lambda worker_id: _waiting_for(worker_id).values_list("session_id", flat=True)[:count])
+
+
+def _chosen(worker_id: str, *session_ids: str) -> QuerySet[SessionRun, tuple[str, int]]:
+    chosen = _waiting_for(worker_id).filter(pk__in=session_ids)
+    return _locked(chosen).values_list("session_id", "epoch")
+
+
+_CHOSEN = Composed(_chosen)
 
 
 def in_turns(oldest: Iterable[tuple[str, int]], running: Mapping[int, int]) -> list[str]:

@@ -273,25 +273,28 @@ def at_once(*works: Callable[[], object]) -> None:
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_worker_claims_what_others_have_not_locked(ana: User) -> None:
-    """RUN-15: a worker that finds nothing to claim waits for its next look, and others skip what it has locked."""
+def test_worker_locks_only_what_it_claims(ana: User) -> None:
+    """RUN-15: others skip what is locked, and would not look again at once."""
     sessions = [due(ana).pk for _ in range(5)]
-    locked, claimed = threading.Event(), threading.Event()
-    claims: list[Claim] = []
-
-    def lock() -> None:
-        with transaction.atomic():
-            list(SessionRun.objects.select_for_update().filter(pk__in=sessions[:2]))
-            locked.set()
-            assert claimed.wait(20)
+    claimed, looked = threading.Event(), threading.Event()
+    claims, free = list[Claim](), list[str]()
 
     def claim() -> None:
-        assert locked.wait(20)
-        claims.extend(lease.claim(lease.register_worker(), 2))
-        claimed.set()
+        with transaction.atomic():
+            claims.extend(lease.claim(lease.register_worker(), 2))
+            claimed.set()
+            assert looked.wait(20)
 
-    at_once(lock, claim)
-    assert len({claim.session_id for claim in claims} & set(sessions[2:])) == 2
+    def look() -> None:
+        assert claimed.wait(20)
+        with transaction.atomic():
+            runs = SessionRun.objects.filter(pk__in=sessions).select_for_update(skip_locked=True)
+            free.extend(run.pk for run in runs)
+        looked.set()
+
+    at_once(claim, look)
+    assert {claim.session_id for claim in claims} | set(free) == set(sessions)
+    assert len(claims) == 2
 
 
 @pytest.mark.django_db(transaction=True)
