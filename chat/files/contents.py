@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+# Vendors scale larger images down themselves, after they came over the wire, and take no more than 5 MB as base64.
+MODEL_SIDE = 1568
+MODEL_BYTES = 3_500_000
+# Formats that every vision API accepts.
+MODEL_TYPES = {"image/png", "image/jpeg"}
 Kind = Literal["image", "text", "pdf"]
 Problem = Literal[
     "empty",
@@ -43,3 +48,8 @@ class Unusable(Exception):  # describes the file
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.problem = problem
+
+
+def serves_as_it_is(media_type: str, size: tuple[int, int], length: int) -> bool:
+    """Return whether models get an image itself instead of a smaller form. (Images are read in other processes.)"""
+    return media_type in MODEL_TYPES and max(size) <= MODEL_SIDE and length <= MODEL_BYTES

@@ -8,7 +8,7 @@ from typing import Any
 
 from PIL import Image, ImageOps
 
-from chat.files.contents import Contents, Unusable
+from chat.files.contents import MODEL_SIDE, Contents, Unusable, serves_as_it_is
 from chat.files.stripping import scans, stripped
 
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
@@ -18,11 +18,6 @@ MOST_PIXELS = 50_000_000
 # A progressive JPEG goes over its pixels some ten times; one that does so thousands of times keeps a core for hours.
 MOST_SCANNED = 20 * MOST_PIXELS
 THUMB = 640
-# Vendors scale larger ones down themselves, after they came over the wire, and take no more than 5 MB as base64.
-MODEL_SIDE = 1568
-MODEL_BYTES = 3_500_000
-# Formats that every vision API accepts.
-MODEL_TYPES = {"image/png", "image/jpeg"}
 ORIENTATION = 0x0112
 UPRIGHT = 1
 # Errors that Pillow raises for damaged files.
@@ -63,11 +58,6 @@ def require_readable(image: Image.Image, data: bytes) -> None:
     times = scans(data) if data.startswith(JPEG) else 1
     if pixels > MOST_PIXELS or pixels * times > MOST_SCANNED:
         raise Unusable("too_many_pixels")
-
-
-def serves_as_it_is(media_type: str, size: tuple[int, int], length: int) -> bool:
-    """Return whether models get the image itself instead of a smaller form."""
-    return media_type in MODEL_TYPES and max(size) <= MODEL_SIDE and length <= MODEL_BYTES
 
 
 def _contents(image: Image.Image, data: bytes) -> Contents:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from agents.capabilities import Capabilities
 from agents.messages import Part
-from chat.files.images import serves_as_it_is
+from chat.files.contents import serves_as_it_is
 from chat.models import Attachment, ChatMessage, MessageRole, attached_to
 from chat.projections.attached import LOST, TOO_MUCH, as_file, as_text
 from chat.queries import attachments

@@ -14,8 +14,10 @@ START = """
 import sys, django
 django.setup()
 import config.asgi
+from django.core.checks import run_checks
 from django.urls import get_resolver
 get_resolver().url_patterns
+run_checks()
 print(*sys.modules)
 """
 
@@ -24,7 +26,8 @@ print(*sys.modules)
 def test_unused_libraries_are_not_loaded(tmp_path: Path) -> None:
     """A server on SQLite with the demo agent imports no client of PostgreSQL, Redis, a model vendor or web pages.
 
-    Nor what Django has for tests: `chat.overrides.ninja_imports` keeps ninja from importing it.
+    Nor what Django has for tests (`chat.overrides.ninja_imports` keeps ninja from importing it), what encrypts, which the
+    first secret or push message needs, and what reads images, which other processes do.
     """
     environment = {
         "PATH": os.environ["PATH"],
@@ -43,3 +46,4 @@ def test_unused_libraries_are_not_loaded(tmp_path: Path) -> None:
     assert "chat.api" in loaded
     assert not {"psycopg", "redis", "openai", "anthropic", "aiohttp", "bs4"}.intersection(loaded)
     assert not {"django.test", "django.test.client", "unittest", "jinja2"}.intersection(loaded)
+    assert not {"cryptography", "PIL"}.intersection(loaded)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 
 import pytest
 from cryptography.exceptions import InvalidTag
@@ -10,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pytest_django.fixtures import Settings
 
 from chat.security import web_push
-from chat.security.web_push import PushTarget, encrypt, request_to
+from chat.security.web_push import CURVE_ORDER, PushTarget, encrypt, request_to
 from tests.support.push_service import CURVE, Browser, Taken, decoded, encoded
 
 # RFC 8291, Appendix A.
@@ -79,3 +80,12 @@ def test_private_keys_that_are_none_are_found(key: str) -> None:
     """UI-22: at the start."""
     with pytest.raises(ValueError):
         web_push.check_private_key(key)
+
+
+@pytest.mark.parametrize(("number", "is_key"), [(1, True), (CURVE_ORDER - 1, True), (CURVE_ORDER, False)])
+def test_private_keys_are_those_of_the_library(number: int, is_key: bool) -> None:
+    """Their range is known without it."""
+    key = encoded(number.to_bytes(32))
+    for check in (web_push.check_private_key, lambda _key: ec.derive_private_key(number, ec.SECP256R1())):
+        with nullcontext() if is_key else pytest.raises(ValueError):
+            check(key)
