@@ -26,8 +26,8 @@ print(*sys.modules)
 def test_unused_libraries_are_not_loaded(tmp_path: Path) -> None:
     """A server on SQLite with the demo agent imports no client of PostgreSQL, Redis, a model vendor or web pages.
 
-    Nor what Django has for tests (`chat.overrides.ninja_imports` keeps ninja from importing it), what encrypts, which the
-    first secret or push message needs, and what reads images, which other processes do.
+    Nor what Django has for tests (`chat.overrides.ninja_imports` keeps ninja from importing it), what encrypts, which
+    the first secret or push message needs, and what reads images, which other processes do.
     """
     environment = {
         "PATH": os.environ["PATH"],
