@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 SAFE_SHARE = 0.75
 # Seconds without a heartbeat's report on the event loop after which it counts as stalled, and the lease is not renewed.
 LONGEST_STALL = 60.0
+# Seconds between two looks at whether another worker has died.
+LOOK_SECONDS = 0.5
 # Milliseconds (PostgreSQL). A beat never waits long for another transaction.
 LIMITS = {"statement_timeout": 5_000, "lock_timeout": 1_000, "idle_in_transaction_session_timeout": 5_000}
 
@@ -97,15 +99,22 @@ class Heartbeat:
                 continue
             try:
                 beat = keeper.beat(self._running())
+                is_first, self._delay = False, FIRST_DELAY
+                self._loop.call_soon_threadsafe(self._deliver, beat)
+                self._look_until_next_beat(keeper)
             except Exception as error:
                 if is_first:
                     self._loop.call_soon_threadsafe(self._first.set_exception, error)
                     return
                 self._wait(self._delay_after(error, keeper))
-            else:
-                is_first, self._delay = False, FIRST_DELAY
-                self._loop.call_soon_threadsafe(self._deliver, beat)
-                self._wait(keeper.interval)
+
+    def _look_until_next_beat(self, keeper: LeaseKeeper) -> None:
+        """Wait for the next beat. It comes at once when a look finds a worker that has died."""
+        beat_at = time.monotonic() + keeper.interval
+        while (left := beat_at - time.monotonic()) > 0:
+            pause = min(left, LOOK_SECONDS) if keeper.has_others else left
+            if self._wait(pause) or (pause < left and keeper.look()):
+                return
 
     def _delay_after(self, error: Exception, keeper: LeaseKeeper) -> float:
         """Return how many seconds to wait after a failed beat."""
@@ -117,14 +126,19 @@ class Heartbeat:
         delay, self._delay = self._delay, min(LONGEST_DELAY, self._delay * 2)
         return jittered(delay)
 
-    def _wait(self, seconds: float) -> None:
-        """Wait until the time is over, `hurry` is called, or the server closes the connection, which frees its lock."""
+    def _wait(self, seconds: float) -> bool:
+        """Wait until the time is over, `hurry` is called, or the server closes the connection, which frees its lock.
+
+        Return whether the wait has ended early.
+        """
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         if connection.vendor == "postgresql" and connection.connection is not None:
             poll.register(connection.connection.fileno(), select.POLLIN)
-        if any(file == self._wake for file, _ in poll.poll(seconds * 1000)):
+        woken = poll.poll(seconds * 1000)
+        if any(file == self._wake for file, _ in woken):
             os.read(self._wake, 1024)
+        return bool(woken)
 
     def _deliver(self, beat: HeartbeatResult) -> None:
         self._note_report()

@@ -87,8 +87,12 @@ def set_draining(worker_id: str, draining: bool) -> bool:
 
 def other_workers(worker_id: str) -> dict[str, Renewal]:
     """Return the last renewals of all other workers, by worker id."""
-    rows = Worker.objects.exclude(id=worker_id).values_list("id", "lease_until", "lease_seconds")
-    return {other: Renewal(lease_until, seconds) for other, lease_until, seconds in rows}
+    return {other: Renewal(lease_until, seconds) for other, lease_until, seconds in _OTHERS.read(worker_id)}
+
+
+_OTHERS = Composed(
+    lambda worker_id: Worker.objects.exclude(id=worker_id).values_list("id", "lease_until", "lease_seconds")
+)
 
 
 def release_worker(worker_id: str) -> None:

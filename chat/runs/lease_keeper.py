@@ -90,13 +90,14 @@ class LeaseKeeper:
         self._clock = clock
         self._watch = Watch(gap=max(SHORTEST_GAP, settings.LEASE_SECONDS * LONGEST_GAP), grace=lock.grace)
         self._suspects: frozenset[Claim] = frozenset()
-        self._is_registered = self._is_drained = False
+        self._is_registered = self._is_drained = self._has_freed = False
+        self.has_others = False
 
     @property
     def interval(self) -> float:
         """Seconds until the next beat."""
         usual: float = settings.LEASE_SECONDS / BEATS_PER_LEASE
-        return min(usual, self._lock.grace) if self._watch.suspects else usual
+        return usual
 
     def beat(self, running: Mapping[str, Claim]) -> HeartbeatResult:
         """Renew the lease, then find lost, stopped and unserved claims, and free the sessions of dead workers.
@@ -119,15 +120,22 @@ class LeaseKeeper:
         result = reconcile(self.worker_id, running, found, self._suspects)
         self._suspects = result.suspects
         adopted = [claim for unserved in result.unserved if (claim := lease.adopt(unserved)) is not None]
-        freed = self._free_sessions_of_dead_workers()
+        freed = self._free_sessions_of_dead_workers() or self._has_freed
+        self._has_freed = False
         leaving = [session_id for session_id, row in found.items() if row.is_leaving and row.owner == self.worker_id]
         return HeartbeatResult(
             self.worker_id, began, result.lost, result.stops, adopted, freed, leaving, self._is_drained
         )
 
+    def look(self) -> bool:
+        """Free the sessions of dead workers between two beats. Return whether there were any; the next beat says it."""
+        self._has_freed |= self._free_sessions_of_dead_workers()
+        return self._has_freed
+
     def _free_sessions_of_dead_workers(self) -> bool:
         began = self._clock()
         renewals = lease.other_workers(self.worker_id)
+        self.has_others = bool(renewals)
         free = self._lock.free(renewals) if renewals else set()
         freed = False
         for worker_id, renewal in self._watch.look(renewals, free, began=began, ended=self._clock()).items():

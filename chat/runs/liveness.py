@@ -192,11 +192,6 @@ class Watch:
             return 0.0
         return began - self._free_since.setdefault(worker_id, ended)
 
-    @property
-    def suspects(self) -> bool:
-        """Whether a lock was free at the last look, so that the next look should follow after the grace period."""
-        return bool(self._free_since)
-
 
 def _key(worker_id: str) -> int:
     """Return 32 bits of an id. Two workers with the same bits would only wait for each other's lease."""

@@ -224,6 +224,11 @@ class Claims(RuleBasedStateMachine):
             self._taken_over(at.keeper.worker_id)
             at = self.nodes[0]
 
+    @rule_of(connected)
+    def look(self, at: Node) -> None:
+        """Look between two beats whether the other process has died."""
+        at.keeper.look()
+
     def _taken_over(self, worker_id: str) -> None:
         """Let time pass until the other process, if it can, has noticed, and has claimed the sessions."""
         for other in [node for node in connected(self) if node.keeper.worker_id != worker_id][:1]:

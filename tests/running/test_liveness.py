@@ -10,8 +10,14 @@ from subprocess import PIPE, Popen
 import pytest
 from django.db import connection
 
+from chat.models import User
+from chat.runs import lease
 from chat.runs.lease import Renewal
+from chat.runs.lease_keeper import LeaseKeeper
 from chat.runs.liveness import AdvisoryLock, FileLock, Watch
+from chat.services.messages.sending import send_message
+from chat.services.sessions.lifecycle import create_session
+from tests.running.claims_machine import SimulatedLock
 from tests.support.database import maintenance
 
 SIGN = Renewal(datetime(2026, 1, 1, tzinfo=UTC), 10.0)
@@ -61,9 +67,7 @@ def test_worker_whose_lock_is_free_for_a_while_is_dead() -> None:
     """RUN-15: unless it takes it again, or shows a sign of life."""
     watch = Watch(gap=6.0, grace=1.0)
     assert dead(watch, 0.0, ("w", SIGN), free=("w",)) == set()
-    assert watch.suspects
     assert dead(watch, 0.9, ("w", SIGN)) == set()
-    assert not watch.suspects
     assert dead(watch, 1.0, ("w", SIGN), free=("w",)) == set()
     assert dead(watch, 1.9, ("w", LATER), free=("w",)) == set()
     assert dead(watch, 2.8, ("w", LATER), free=("w",)) == set()
@@ -120,3 +124,25 @@ def test_connection_that_ends_lets_go_of_its_lock() -> None:
 def test_free_locks_prove_nothing_after_a_restart_of_the_database() -> None:
     """RUN-15: no worker has had the time to come back."""
     assert AdvisoryLock(10**6).free(["w_other"]) == set()
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db
+def test_dead_worker_is_found_between_two_beats(ana: User) -> None:
+    """RUN-15: the next beat says that its sessions are due."""
+    now = 0.0
+    keepers = [LeaseKeeper(SimulatedLock(), clock=lambda: now) for _ in range(2)]
+    survivor, victim = keepers
+    assert [keeper.beat({}).freed for keeper in keepers] == [False, False]
+    session = create_session(owner=ana)
+    send_message(session=session, author=ana, text="Hi")
+    assert len(lease.claim(victim.worker_id, 1)) == 1
+    assert not survivor.look()
+    assert survivor.has_others
+    SimulatedLock.free_ones.add(victim.worker_id)
+    assert not survivor.look()
+    now += survivor.grace + 0.1
+    assert survivor.look()
+    assert lease.is_work_due()
+    assert [survivor.beat({}).freed, survivor.beat({}).freed] == [True, False]
+    assert not survivor.has_others
