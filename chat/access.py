@@ -129,7 +129,7 @@ def session_for(
     """
     if not isinstance(user, User) or not ids.may_be_one(session_id):
         raise NoSuchSession
-    session = next(iter(_VISIBLE.read(user.pk, session_id)), None)
+    session = _VISIBLE.first(user.pk, session_id)
     role = role_in(user, session) if session is not None else None
     if session is None or role is None:
         raise NoSuchSession

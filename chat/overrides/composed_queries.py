@@ -48,6 +48,10 @@ class Composed(Generic[Row]):
             statement = self._composed[key] = _Statement(self._build, values)
         return statement.rows(values)
 
+    def first(self, *values: Value) -> Row | None:
+        """Return the first row for these values; None if there is none."""
+        return next(iter(self.read(*values)), None)
+
 
 class _Statement:
     """A compiled QuerySet, and where its values go."""

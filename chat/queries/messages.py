@@ -126,7 +126,7 @@ def _newest(count: int) -> Composed[ChatMessage]:
     return Composed(build)
 
 
-_QUEUED = Composed(lambda session_id: ChatMessage.objects.queued(session_id))
+_QUEUED = Composed(ChatMessage.objects.queued)
 
 
 def _filled(found: list[ChatMessage], limit: int, chars: int) -> tuple[list[ChatMessage], bool]:
@@ -182,7 +182,7 @@ _SESSION = Composed(lambda session_id: Session.objects.filter(pk=session_id))
 
 
 def session_by_id(session_id: str) -> SessionSnapshot | None:
-    session = next(iter(_SESSION.read(session_id)), None)
+    session = _SESSION.first(session_id)
     return session_snapshot(session) if session else None
 
 
@@ -196,7 +196,7 @@ def changes_since(
     The session is read first: rows may be newer than its revision, never older. A change that a client gets twice
     does no harm.
     """
-    session = next(iter(_SESSION.read(session_id)), None)
+    session = _SESSION.first(session_id)
     if session is None:
         return None
     which = {"is_new": since == 0, "all_streaming": all_streaming}
