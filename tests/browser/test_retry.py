@@ -82,12 +82,14 @@ async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: Wi
     await ana.page.reload()
     assert await ana.transcript() == before
 
-    model.script(reply("Better"))
+    gate = asyncio.Event()
+    model.script(reply("Better", gate=gate))
     await ana.composer.focus()
     await ana.page.keyboard.press("Shift+Tab")
     await ana.page.locator(".resting").get_by_role("button", name="Retry from here").press("Enter")
-    await expect(bo.answers).to_have_text(texts("First", "Second", "Better"))
     await expect(ana.page.locator("#messages article:focus")).to_be_visible()
+    gate.set()
+    await expect(bo.answers).to_have_text(texts("First", "Second", "Better"))
     await bo.sees_state("idle")
     await button(ana, "Undo").click()
     await expect(bo.answers).to_have_text(texts("First", "Second", "Third"))
