@@ -203,6 +203,7 @@ async def test_withdrawn_message_goes_back_to_the_composer(ana: Person, model: W
     await ana.queue.first.get_by_role("button", name="Remove").click()
     await expect(ana.composer).to_have_value("Second thoughts")
     await expect(ana.composer).to_be_focused()
+    await expect(ana.queue).to_have_count(0)
     await ana.composer.press("Enter")
     await ana.composer.fill("In the way")
     await ana.queue.first.get_by_role("button", name="Remove").click()

@@ -451,7 +451,12 @@ async def test_answers_are_read_out_once_and_short(ana: Person, model: WireServe
         const announcer = document.getElementById("announcer");
         new MutationObserver(() => heard.push(announcer.textContent)).observe(announcer, {childList: true});
     }""")
-    await talk(ana, model, "One sentence. " * 60)
+    gate = asyncio.Event()
+    model.script(reply("One sentence. " * 60, gate=gate))
+    await ana.say("Question")
+    await ana.page.wait_for_function("() => heard.some(text => text.includes('thinking'))")
+    gate.set()
+    await ana.page.wait_for_function("() => heard.some(text => text.includes('sentence'))")
     await expect(ana.answers.first).to_have_attribute("data-status", "complete")
     heard = await ana.page.evaluate("heard")
     assert [text for text in heard if "thinking" in text] == ["assistant is thinking"]

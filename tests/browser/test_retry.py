@@ -233,8 +233,9 @@ async def test_versions_of_an_answer_for_everyone(ana: Person, model: WireServer
         model.script(reply(answer))
         await ana.answers.first.focus()
         await ana.answers.first.press("r")
-        await expect(bo.answers).to_have_text(texts(answer))
-        await bo.sees_state("idle")
+        for person in (ana, bo):
+            await expect(person.answers).to_have_text(texts(answer))
+            await person.sees_state("idle")
     numbers = [person.page.locator(".attempts") for person in (ana, bo)]
     for number in numbers:
         await expect(number).to_have_text("3/3")

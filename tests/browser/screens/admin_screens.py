@@ -79,7 +79,7 @@ async def staff_tokens(page: Page, showcase: Showcase) -> None:
 @screen
 async def staff_token(page: Page, showcase: Showcase) -> None:
     await staff_tokens(page, showcase)
-    await page.get_by_role("link", name="Nightly report").click()
+    await page.get_by_role("link", name="Nightly report", exact=True).click()
     await expect(page.get_by_role("heading", name="Nightly report")).to_be_visible()
 
 
