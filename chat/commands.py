@@ -176,10 +176,13 @@ class WithdrawingCommand(SessionCommand):
 
 @command
 class Retry(WithdrawingCommand):
+    """`edited`: the message was edited for this retry, so its earlier text belongs to what is withdrawn."""
+
     limit = "turns"
 
     type: Literal["retry"]
     id: Id
+    edited: bool = False
 
 
 @command

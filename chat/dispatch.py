@@ -170,7 +170,8 @@ def _cancel(user: User, session: Session, command: commands.CancelRun) -> Json:
 @handles(commands.Retry)
 def _retry(user: User, session: Session, command: commands.Retry) -> Json:
     limits: Json = {"at_most": command.at_most, "preview": command.preview}
-    return asdict(control.retry_here(session=session, author=user, message_id=command.id, **limits))
+    about: Json = {"message_id": command.id, "edited": command.edited}
+    return asdict(control.retry_here(session=session, author=user, **about, **limits))
 
 
 @handles(commands.ContinueAnswer)

@@ -61,6 +61,13 @@ class Limits(Schema):
     preview: bool = Field(False, description="Only return what would be withdrawn")
 
 
+class RetryLimits(Limits):
+    edited: bool = Field(
+        False,
+        description="The message was edited for this retry: its earlier text comes back with what is withdrawn now",
+    )
+
+
 class Withdrawn(Schema):
     """How many messages of how many users were withdrawn. `others` does not count you."""
 
@@ -192,7 +199,7 @@ def continue_answer(request: ApiRequest, session_id: str) -> HttpResponse:
     operation_id="retryMessage",
     summary="Answer again",
 )
-def retry_message(request: ApiRequest, session_id: str, message_id: str, query: Query[Limits]) -> HttpResponse:
+def retry_message(request: ApiRequest, session_id: str, message_id: str, query: Query[RetryLimits]) -> HttpResponse:
     """User messages stay and are answered again. Of the agent's messages, the whole response is withdrawn."""
     return json_response(request, run_message_command(request, session_id, message_id, "retry", **query.model_dump()))
 

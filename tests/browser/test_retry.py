@@ -103,6 +103,31 @@ async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: Wi
     bo.complain()
 
 
+async def test_question_comes_back_with_its_answer(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-12: on all pages, by any editor; Undo of "Save & regenerate" restores both."""
+    await talk(ana, model, "First")
+    bo = await invited(ana, browser, "Bo")
+    model.script(reply("Second"))
+    await ana.messages.first.focus()
+    await ana.messages.first.press("e")
+    await ana.page.get_by_role("textbox", name="Edit message").fill("Otherwise asked")
+    await button(ana, "Save & regenerate").click()
+    for person in (ana, bo):
+        await expect(person.answers).to_have_text(texts("Second"))
+        await expect(person.messages.first).to_contain_text("Otherwise asked")
+        await person.sees_state("idle")
+    await button(ana, "Undo").click()
+    for person in (ana, bo):
+        await expect(person.answers).to_have_text(texts("First"))
+        await expect(person.messages.first).to_contain_text("Question 1")
+        await expect(person.messages.first).not_to_contain_text("edited")
+    await bo.page.get_by_role("button", name="Next version").click()
+    for person in (ana, bo):
+        await expect(person.answers).to_have_text(texts("Second"))
+        await expect(person.messages.first).to_contain_text("Otherwise asked")
+    bo.complain()
+
+
 async def test_stop_holds_the_queue_and_the_answer_can_be_continued(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
-from chat.services.messages.editing import remove, restore
+from chat.services.messages.editing import edit, remove, restore
 from chat.services.messages.sending import send_message
 from chat.services.runs.attempts import attempts_of, restore_attempt, switch_attempt
 from chat.services.runs.control import retry_here, run_tools
@@ -96,6 +96,51 @@ def test_attempt_is_restored_exactly(session: Session, ana: User) -> None:
     assert live(session) == before
     assert refusal(restore_attempt, session=session, author=ana, attempt=first.attempt).code == "no_such_attempt"
     check_context(live(session))
+
+
+def said(session: Session) -> tuple[str, bool, str]:
+    """Return a session's first text, whether it is marked as edited, and the answer to it."""
+    rows = live(session)
+    return rows[1].text, rows[1].edited_at is not None, rows[2].text
+
+
+def test_each_answer_is_shown_with_the_text_that_it_answers(session: Session, ana: User, bo: User) -> None:
+    """RUN-12: any editor switches; a text that was edited without a new answer stays as it is."""
+    row = fill(session, START, {**HI, "user": ana}, {**ANSWER, "text": "One"}, DONE)[1]
+    about: dict[str, Any] = {"session": session, "message_id": row.pk}
+    retry_here(**about, author=ana)
+    come_to_rest(session, {**ANSWER, "text": "Two"})
+    edit(**about, author=ana, text="Hello")
+    done = retry_here(**about, author=ana, edited=True)
+    come_to_rest(session, {**ANSWER, "text": "Three"})
+    for number, author, shown in (
+        (2, bo, (HI["text"], False, "Two")),
+        (3, ana, ("Hello", True, "Three")),
+        (1, ana, (HI["text"], False, "One")),
+        (3, bo, ("Hello", True, "Three")),
+    ):
+        switch_attempt(**about, author=author, number=number)
+        assert said(session) == shown
+    edit(**about, author=ana, text="Hello!")
+    switch_attempt(**about, author=ana, number=1)
+    assert said(session) == (HI["text"], False, "One")
+    switch_attempt(**about, author=ana, number=3)
+    assert said(session) == ("Hello!", True, "Three")
+    assert done.attempt
+    check_context(live(session))
+
+
+@pytest.mark.parametrize("editor", ["none", "other"])
+def test_only_an_edit_of_who_retries_belongs_to_the_retry(session: Session, ana: User, bo: User, editor: str) -> None:
+    row = fill(session, START, {**HI, "user": bo}, {**ANSWER, "text": "One"}, DONE)[1]
+    about: dict[str, Any] = {"session": session, "message_id": row.pk}
+    if editor == "other":
+        edit(**about, author=bo, text="Hello")
+    text = live(session)[1].text
+    done = retry_here(**about, author=ana, edited=True)
+    come_to_rest(session, {**ANSWER, "text": "Two"})
+    restore_attempt(session=session, author=ana, attempt=done.attempt)
+    assert said(session) == (text, editor == "other", "One")
 
 
 def test_context_is_as_large_as_it_was(session: Session, ana: User) -> None:

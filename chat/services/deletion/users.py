@@ -58,7 +58,7 @@ CLEARED: dict[str, Any] = {
     "open_suggestions": 0,
 }
 # The values of a revision about a message's position, which stay.
-PLACE = ("revision", "include_in_context", "after", "anchor")
+PLACE = ("revision", "include_in_context", "after", "anchor", "edited_message")
 # How often an erasure looks again for content of the user, which another user's fork can add during it.
 ATTEMPTS = 3
 

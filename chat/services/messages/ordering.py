@@ -28,14 +28,18 @@ def remove_rows(
     kind: MessageRevision.Kind,
     *,
     attempt: str = "",
+    edited: str = "",
 ) -> None:
     """Remove neighbouring rows and close the gap. The rows and their revisions stay stored (MSG-11).
 
-    With an `attempt` they keep their order in it, and the first row's revision names the row before them as `anchor`.
+    With an `attempt` they keep their order in it, and the first row's revision names the row before them as `anchor`,
+    and as `edited_message` the one whose text has just changed for what replaces them.
     """
     first, beyond = _place(rows[0]), _place(rows[-1]) + 1
     before = list(tx.messages().filter(sequence=first - 1).values_list("pk", flat=True))
-    anchor = {"anchor": before[0] if before else ""} if attempt else {}
+    anchor = (
+        {"anchor": before[0] if before else "", **({"edited_message": edited} if edited else {})} if attempt else {}
+    )
     _remember_all(tx, rows, before[0] if before else "", author, kind, anchor)
     base = tx.next_revision() - first
     for row in rows:

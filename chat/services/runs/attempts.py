@@ -3,6 +3,9 @@
 The rows of an attempt have its id and keep their order (`attempt`, `attempt_place`). The revision of the first row's
 withdrawal names the `anchor`: the row before all attempts of one position, including the current rows, which counts
 them (`chat/services/runs/attempt_counts.py`).
+
+A user's message may have been edited for the rows that replaced an attempt. The revision of the withdrawal names it as
+`edited_message`, and the attempt is restored with the text that the message had before that edit.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import ClassVar
 
 from django.db import transaction
 from django.db.models import Count, F, Q
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -22,9 +26,10 @@ from chat.errors import Busy, NoSuchMessage, ServiceError
 from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageRole, MessageType, RunState, Session, User
 from chat.projections.context import who
 from chat.queries.attachments import fetch_attachments
+from chat.services.messages.mentioning import mentions_after_edit
 from chat.services.messages.ordering import fits, remove_rows, row_before
 from chat.services.runs.attempt_counts import count, numbers
-from chat.services.transaction import SessionTransaction
+from chat.services.transaction import SessionTransaction, record_of
 
 Kind = MessageRevision.Kind
 BATCH = 500
@@ -94,11 +99,13 @@ def withdraw(
     withdrawal: Withdrawal,
     at_most: int | None,
     *,
+    edited: str = "",
     is_counted: bool = True,
 ) -> Withdrawal:
     """Withdraw the session's last rows as an attempt. Rows without a message, such as markers, are no attempt.
 
-    The row before them counts the attempts, unless the caller lets it do so later (`is_counted`).
+    `edited` is the message whose text has just changed for the rows that will replace these. The row before them counts
+    the attempts, unless the caller lets it do so later (`is_counted`).
 
     Raises ServiceError "confirm", with `messages`, `people`, `others` and `after`, for more than the last answer and
     more than `at_most` messages, the number that the author has confirmed. None accepts any number.
@@ -109,7 +116,7 @@ def withdraw(
         raise ServiceError("confirm", message % {"count": withdrawal.messages}, **details)
     attempt = ids.attempt_id() if withdrawal.messages else ""
     before = tx.messages().filter(sequence=(rows[0].sequence or 0) - 1).first()
-    remove_rows(tx, rows, author, Kind.RETRY, attempt=attempt)
+    remove_rows(tx, rows, author, Kind.RETRY, attempt=attempt, edited=edited)
     if before is not None and is_counted:
         count(tx, before)
     return replace(withdrawal, attempt=attempt)
@@ -147,6 +154,7 @@ def restore_attempt(
 ) -> Withdrawal:
     """Restore an earlier attempt. The rows that it replaces become an attempt, which is returned.
 
+    A message that was edited for the rows after the attempt gets its earlier text back.
     `preview` changes nothing. Raises ServiceError if the agent is running, as `withdraw` does, and "replaced" if the
     message before the attempt is part of another earlier attempt.
     """
@@ -167,7 +175,10 @@ def restore_attempt(
     withdrawal = replace(measure(replaced, author, whole_turn=True), after=after.pk if after else "")
     if preview:
         return withdrawal
-    done = withdraw(tx, replaced, author, withdrawal, at_most, is_counted=False) if replaced else withdrawal
+    edited = _restore_text(tx, rows[0], author)
+    done = withdrawal
+    if replaced:
+        done = withdraw(tx, replaced, author, withdrawal, at_most, edited=edited, is_counted=False)
     _put_back(tx, rows, after, author)
     if after is not None:
         count(tx, after)
@@ -212,7 +223,7 @@ def attempts_of(session: Session) -> list[Attempt]:
 
 def _anchor(tx: SessionTransaction, first: ChatMessage) -> ChatMessage | None:
     """Find the row of the session before an attempt; None if the attempt begins the session."""
-    record = MessageRevision.objects.filter(message=first, kind=Kind.RETRY).order_by("pk").last()
+    record = _withdrawal_of(first)
     name = str(record.before.get("anchor", "")) if record else ""
     anchor = ChatMessage.objects.filter(session=tx.session.pk, pk=name).first() if name else None
     is_withdrawn = anchor is not None and bool(anchor.attempt)
@@ -221,6 +232,46 @@ def _anchor(tx: SessionTransaction, first: ChatMessage) -> ChatMessage | None:
     if is_withdrawn or not fits(first, anchor):
         raise ServiceError("replaced", _("A retry replaced the message before these. Restore that one first."))
     return anchor
+
+
+def _withdrawal_of(first: ChatMessage) -> MessageRevision | None:
+    """Return the record of the last withdrawal of an attempt's first row."""
+    return MessageRevision.objects.filter(message=first, kind=Kind.RETRY).order_by("pk").last()
+
+
+def _restore_text(tx: SessionTransaction, first: ChatMessage, author: User) -> str:
+    """Give the message that was edited after an attempt its earlier text back; return its id, "" if none was.
+
+    The first edit for other rows, at the attempt's own withdrawal or at a later one there, ended the text that the
+    attempt answers. Mentions are not notified again.
+    """
+    record = _withdrawal_of(first)
+    if record is None:
+        return ""
+    here = MessageRevision.objects.filter(
+        message__session=tx.session.pk, kind=Kind.RETRY, before__anchor=record.before.get("anchor", "")
+    )
+    changed = here.filter(pk__gte=record.pk, before__has_key="edited_message").order_by("pk").first()
+    row = tx.messages().filter(pk=changed.before["edited_message"], type=MessageType.TEXT).first() if changed else None
+    if changed is None or row is None:
+        return ""
+    edits = MessageRevision.objects.filter(message=row, kind=Kind.EDIT, pk__lt=changed.pk)
+    edit = edits.order_by("pk").last()
+    then = edit.before if edit else {}
+    if then.get("text", row.text) == row.text:  # an erased text is not in the record
+        return ""
+    MessageRevision.objects.create(message=row, user=author, kind=Kind.EDIT, before=record_of(row, Kind.EDIT))
+    fetch_attachments([row])
+    editor = then.get("edited_by_id")
+    columns = {"text": then["text"], "provider_data": then.get("provider_data")}
+    marks = {
+        "edited_at": timezone.now() if then.get("edited") else None,
+        "edited_by": User.objects.filter(pk=editor).first() if editor else None,
+        "edited_by_name": then.get("edited_by", ""),
+        "suggested_by_name": then.get("suggested_by", ""),
+    }
+    tx.update("message_updated", row, {**columns, **marks, **mentions_after_edit(tx.session, row, then["text"])})
+    return row.pk
 
 
 def _put_back(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None, author: User) -> None:

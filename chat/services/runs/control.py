@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat import ids
 from chat.errors import Busy, NoSuchMessage, ServiceError
-from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, User
+from chat.models import ChatMessage, MessageRevision, MessageRole, MessageStatus, MessageType, RunState, Session, User
 from chat.overrides.composed_queries import Composed
 from chat.queries.cast import agents_from
 from chat.runs import lease
@@ -67,11 +67,18 @@ def retry(
 
 @transaction.atomic
 def retry_here(
-    *, session: Session, author: User, message_id: str, at_most: int | None = None, preview: bool = False
+    *,
+    session: Session,
+    author: User,
+    message_id: str,
+    edited: bool = False,
+    at_most: int | None = None,
+    preview: bool = False,
 ) -> Withdrawal:
     """Retry at a message: answer a user's text again, or replace the whole response that the message belongs to.
 
-    Returns and raises as `retry` does.
+    `edited`: the text was changed for this retry, and its earlier one belongs to what is withdrawn. Returns and raises
+    as `retry` does.
     """
     tx, row = _lock_idle(session, message_id)
     is_said = row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM)
@@ -81,7 +88,9 @@ def retry_here(
     if first is None:
         raise _nothing_to_retry()
     rows = list(_live(session.pk).filter(sequence__gte=first.sequence))
-    return _withdraw_and_resume(tx, rows, author, measure(rows, author, whole_turn=is_said), at_most, preview=preview)
+    withdrawal = measure(rows, author, whole_turn=is_said)
+    changed = row.pk if edited and is_said and _has_edited(author, row, rows[0]) else ""
+    return _withdraw_and_resume(tx, rows, author, withdrawal, at_most, preview=preview, edited=changed)
 
 
 @transaction.atomic
@@ -178,6 +187,7 @@ def _withdraw_and_resume(
     at_most: int | None,
     *,
     preview: bool,
+    edited: str = "",
 ) -> Withdrawal:
     """Withdraw the session's last rows and resume the turn of the row before them."""
     last = _live(tx.session.pk).filter(sequence__lt=rows[0].sequence).last()
@@ -188,12 +198,19 @@ def _withdraw_and_resume(
     withdrawal = replace(withdrawal, after=last.pk)
     if preview:
         return withdrawal
-    done = withdraw(tx, rows, author, withdrawal, at_most)
+    done = withdraw(tx, rows, author, withdrawal, at_most, edited=edited)
     if last.type == MessageType.TEXT and last.role == MessageRole.USER:
         address_again(tx, last.turn_id)
     resume_turn(tx, last.turn_id, author)
     tx.save()
     return done
+
+
+def _has_edited(author: User, row: ChatMessage, answer: ChatMessage) -> bool:
+    """Return whether the last edit of a text is this user's, and later than the answer."""
+    edits = MessageRevision.objects.filter(message=row, kind=MessageRevision.Kind.EDIT)
+    last = edits.order_by("pk").last()
+    return last is not None and last.user_id == author.pk and last.created_at > answer.created_at
 
 
 def _response_of(row: ChatMessage) -> list[ChatMessage]:

@@ -62,12 +62,16 @@ def remap_message(message: MessagePart, new_ids: IdMap) -> MessagePart:
     return message.model_copy(update=new)
 
 
+# Ids of messages in a revision.
+PLACES = ("after", "anchor", "edited_message")
+
+
 def remap_revision(revision: RevisionPart, new_ids: IdMap, session_id: str) -> RevisionPart:
     """Return a revision of a message with new ids."""
     before = revision.before
     if not before:
         return revision
-    after = {name: new_ids.messages(before[name]) for name in ("after", "anchor") if name in before}
+    after = {name: new_ids.messages(before[name]) for name in PLACES if name in before}
     if "id" not in before:
         return revision.model_copy(update={"before": {**before, **after}})
     files = (

@@ -111,7 +111,7 @@ _after = TypeAdapter(Id)
 _count = TypeAdapter(Count)
 _flag = TypeAdapter(bool)
 _accepted_from = TypeAdapter(Name)
-_FLAGS = {"revision", "include_in_context", "after", "anchor", "together"}
+_FLAGS = {"revision", "include_in_context", "after", "anchor", "edited_message", "together"}
 _KNOWN = {
     *(field.name for field in fields(MessageSnapshot)),
     "provider_data",
@@ -119,6 +119,7 @@ _KNOWN = {
     "together",
     "accepted_from",
     "anchor",
+    "edited_message",
 }
 
 
@@ -132,7 +133,7 @@ def _before(value: dict[str, Any]) -> dict[str, Any]:
         else:
             _snapshot.validate_json(json.dumps(known), strict=True)
             _time(known["timestamp"])
-        for name in ("after", "anchor"):
+        for name in ("after", "anchor", "edited_message"):
             _after.validate_python(known.get(name, ""))
         _count.validate_python(known.get("together", 0), strict=True)
         _accepted_from.validate_python(known.get("accepted_from", ""))

@@ -55,9 +55,9 @@ function stopped() {
 // removed, and offers Undo (RUN-12).
 
 /** Asks for a new answer from a message on; the server decides which messages stay. */
-export function retry({ id }, how = insist, atMost = 0) {
+export function retry({ id }, how = insist, atMost = 0, edited = false) {
   const asks = { title: words.retryTitle, confirm: words.actionRetry, forks: true };
-  return how(() => withdraw({ type: "retry", id }, asks, atMost), { label: words.stopAndRetry });
+  return how(() => withdraw({ type: "retry", id, edited }, asks, atMost), { label: words.stopAndRetry });
 }
 
 /** Lets the agent go on with an answer that was cut off. */

@@ -151,10 +151,11 @@ class MessageEdit extends Edit {
     const atMost = how === "again" ? await this.#askToRetry(event.submitter) : 0;
     if (atMost === null) return;
     if (atMost === "fork") return this.#fork(value);
-    if (value !== this.before && !(await this.#save(value, event.submitter))) return;
+    const edited = value !== this.before;
+    if (edited && !(await this.#save(value, event.submitter))) return;
     if (this.form.isConnected && this.field.value !== value) return this.remember(); // the user has typed on
     this.close();
-    if (how === "again") await retry(this.message, insist, atMost);
+    if (how === "again") await retry(this.message, insist, atMost, edited);
   }
 
   /** Asks before saving, if messages would be removed: resolves to their number, "fork", or null to cancel. */
