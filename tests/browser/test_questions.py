@@ -226,6 +226,23 @@ async def test_who_is_late_sees_the_answer_of_the_first(ana: Person, model: Wire
     await ana.sees_state("idle")
 
 
+async def test_what_was_typed_is_kept_when_another_person_answers(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """UI-12: the text goes to the composer of the user who typed it, and to no other one."""
+    bo = await invited(ana, browser, "Bo")
+    await asked(ana, model, PLAN)
+    plan = card(bo, "The plan")
+    await press(plan, "Edit")
+    await plan.get_by_label("Plan (Markdown)").fill("1. Do that")
+    await press(card(ana, "The plan"), "Approve")
+    await expect(bo.composer).to_have_value("1. Do that")
+    await expect(bo.page.get_by_role("alert")).to_contain_text("What you typed is in the composer.")
+    await expect(plan).to_contain_text("Admin answered")
+    await expect(ana.composer).to_have_value("")
+    await ana.sees_state("idle")
+
+
 @pytest.mark.both_browsers
 async def test_tool_is_approved_by_keyboard_and_a_viewer_only_looks_on(
     ana: Person, model: WireServer, browser: Browser

@@ -2,9 +2,9 @@
 import * as store from "../net/storage.js";
 import { on } from "../ui/commands.js";
 import { make } from "../ui/dom.js";
-import { composing } from "../ui/field.js";
+import { composing, restore as restoreToComposer } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
-import { say } from "../ui/notice.js";
+import { notice, say } from "../ui/notice.js";
 import { openMenu } from "../ui/popover.js";
 import { toast } from "../ui/toast.js";
 import { openQuestion, reveal, toEnd } from "./scroll.js";
@@ -74,6 +74,8 @@ function argumentsOf(form) {
 
 // Sending.
 
+const sending = new Set(); // ids of the messages that this page is answering
+
 /** Sends an answer. A refusal is shown in the card, where everything that was entered stays. */
 async function send(form, choice) {
   if (form.ariaBusy === "true") return;
@@ -83,17 +85,30 @@ async function send(form, choice) {
   const unreadable = !isRefusal && fieldsOf(form).find(({ validity }) => validity.badInput);
   if (unreadable) return refuse(form, unreadable.validationMessage);
   form.ariaBusy = "true"; // until the message is rendered again
+  sending.add(id);
   try {
     await live.request({ type: "answer", id, value: ANSWERS[form.dataset.question](form, choice) });
     answered(id);
   } catch (refusal) {
     if (refusal.code === "already_answered") {
       toast(refusal.message);
+      rescue(id);
       return answered(id);
     }
     form.ariaBusy = null;
     refuse(form, refusal.message);
+  } finally {
+    sending.delete(id);
   }
+}
+
+/** Moves what a user has typed to the composer, because another person has answered or the wait is over. */
+function rescue(id) {
+  const texts = store.parsed(store.kept(nameOf(id)))?.texts ?? [];
+  forget(id);
+  if (!texts.length || !canEdit) return;
+  restoreToComposer(texts.join("\n\n"));
+  notice(words.answerRescued, { about: "send" });
 }
 
 /** Forgets the draft, and moves the focus from the controls, which are about to go, to their message. */
@@ -168,8 +183,19 @@ const partsOf = (form) => [...form.querySelectorAll("input, textarea, select")];
 const isChoice = ({ type }) => type === "radio" || type === "checkbox";
 
 function keep(form) {
-  const values = partsOf(form).map((part) => (isChoice(part) ? part.checked : part.value));
-  store.keep(nameOf(form.closest("article").id), JSON.stringify({ values, shows: form.dataset.shows ?? "" }));
+  const parts = partsOf(form);
+  const values = parts.map((part) => (isChoice(part) ? part.checked : part.value));
+  const isTyped = (part) =>
+    part.matches("textarea, [type=text]") && part.value.trim() && part.value !== part.defaultValue;
+  const texts = parts.filter(isTyped).map(({ value }) => value.trim());
+  store.keep(nameOf(form.closest("article").id), JSON.stringify({ values, texts, shows: form.dataset.shows ?? "" }));
+}
+
+/** Handles the end of a question, unless this page's own answer is on the way. Another tab may have sent it. */
+function closed({ id, dataset }) {
+  if (sending.has(id)) return;
+  if (dataset.answeredBy === page.dataset.viewerId) forget(id);
+  else rescue(id);
 }
 
 /** Shows what a call that several people or certain roles have to approve wants of this viewer. */
@@ -179,11 +205,11 @@ function showStanding(question) {
   question.dataset.may = !approvers || APPROVERS[approvers].includes(page.dataset.workspaceRole) ? "yes" : "no";
 }
 
-/** Fills in the draft of an open question; removes that of an answered one. */
+/** Fills in the draft of an open question; that of one which is answered goes to the composer. */
 function restore(message) {
   if (!message.matches?.("article.tool_group")) return;
   const form = message.querySelector(FORM);
-  if (!form) return forget(message.id);
+  if (!form) return closed(message);
   const question = form.closest("[data-approved]");
   if (question) showStanding(question);
   const draft = store.parsed(store.kept(nameOf(message.id)));
@@ -203,7 +229,7 @@ function connectDrafts() {
     for (const { target } of records) restore(target.closest("article"));
   }).observe(list, { subtree: true, attributeFilter: ["data-approved"] });
   new MutationObserver((records) => {
-    for (const { target } of records) if (!target.matches("[data-status=waiting]")) forget(target.id);
+    for (const { target } of records) if (!target.matches("[data-status=waiting]")) closed(target);
   }).observe(list, { subtree: true, attributeFilter: ["data-status"] });
   list.addEventListener("input", ({ target }) => {
     const form = formOf(target);
