@@ -82,6 +82,7 @@ urlpatterns = [
     path("sessions/new/models", models.models_of_new, name="new-session-models"),
     path("sessions/organise", session_actions.apply_action, name="organise"),
     path("sessions/<str:session_id>/", session.session, name="session"),
+    path("sessions/<str:session_id>/undelete", session_actions.undelete, name="session-undelete"),
     path("sessions/<str:session_id>/title", session_actions.rename, name="session-title"),
     path("sessions/<str:session_id>/messages", session.messages, name="session-messages"),
     path("sessions/<str:session_id>/source", messages.source, name="session-source"),

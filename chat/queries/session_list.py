@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 PAGE = 60
 MOST = 2000
+MOST_DELETED = 50
 
 
 class Within(NamedTuple):
@@ -220,6 +221,19 @@ def _filtered(user: User, only: ListFilter) -> QuerySet[Session]:
 def recent(user: User, count: int, within: Within | None = None) -> list[Listed]:
     """Read the last active sessions, wherever they are in the list."""
     return _all_listed(_last_active(count).read(user.pk, *_values(within)), user)
+
+
+def deleted_sessions(user: User, count: int = MOST_DELETED) -> list[Session]:
+    """Read the user's own deleted sessions, the last deleted first, without those in which agents worked for others."""
+    return list(deleted_sessions_of(user).filter(caller_session=None).order_by("-deleted_at")[:count])
+
+
+def others_in(user: User, session_ids: Iterable[str]) -> int:
+    """Count the other people who can open those of these sessions that the user owns."""
+    own = Session.objects.filter(pk__in=list(session_ids), owner=user).exclude(status=Session.Status.DELETED)
+    invited = User.objects.filter(shares__session__in=own)
+    members = User.objects.filter(memberships__workspace__in=own.exclude(workspace_role="").values("workspace"))
+    return (invited | members).exclude(pk=user.pk).distinct().count()
 
 
 def unread_sessions(user: User) -> QuerySet[Row]:

@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from chat import ids
-from chat.access import session_for
+from chat.access import deleted_session_for, session_for
 from chat.assets.styles import STYLES
 from chat.bus.events import StatusChanged
 from chat.errors import NoSuchSession
@@ -34,8 +34,15 @@ from chat.views.requests import SignedInRequest, moment_or_404, number_or_404, s
 @require_GET
 @signed_in
 def session(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show a session with its newest messages; the page then keeps them up to date."""
-    row, role = session_for(request.user, session_id)
+    """Show a session with its newest messages; the page then keeps them up to date.
+
+    The owner of a deleted session can restore it.
+    """
+    try:
+        row, role = session_for(request.user, session_id)
+    except NoSuchSession:
+        deleted = deleted_session_for(request.user, session_id)
+        return render(request, "chat/deleted_session.html", {"deleted": deleted}, status=404)
     # The revision is read before the messages, so they are never older than it; the socket continues from it.
     snapshot = reading.session_snapshot(row)
     page = reading.page_of(row)

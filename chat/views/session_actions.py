@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from django.conf import settings
+from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
+from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
@@ -10,6 +13,7 @@ from django.views.decorators.http import require_POST
 from chat.access import session_for
 from chat.errors import Forbidden, NoSuchSession, ServiceError
 from chat.models import SessionRole
+from chat.queries.session_list import others_in
 from chat.services.sessions import actions, lifecycle
 from chat.services.sessions.actions import ActionResult, SessionAction
 from chat.views.requests import SignedInRequest, signed_in
@@ -20,11 +24,17 @@ MOST_AT_ONCE = 500
 @require_POST
 @signed_in
 def apply_action(request: SignedInRequest) -> HttpResponse:
-    """Apply an action to each named `session`; return the changed ids, a message, and the action that undoes it."""
+    """Apply an action to each named `session`; return the changed ids, a message, and the action that undoes it.
+
+    A deletion that other people would notice is carried out only if the user is `sure`; otherwise the response has what
+    to ask, as `asks`.
+    """
     named = request.POST.getlist("session")[:MOST_AT_ONCE]
     if request.POST.get("action") not in list(SessionAction) or not named:
         return HttpResponse(status=400)
     action = SessionAction(request.POST["action"])
+    if action == SessionAction.DELETE and "sure" not in request.POST and (others := others_in(request.user, named)):
+        return JsonResponse({"ids": [], "words": "", "undo": "", "asks": _question(others)})
     try:
         done = actions.apply_action(user=request.user, action=action, session_ids=named)
     except (NoSuchSession, Forbidden):
@@ -32,6 +42,15 @@ def apply_action(request: SignedInRequest) -> HttpResponse:
     except ServiceError as refused:
         return _refusal(refused)
     return JsonResponse({"ids": done.ids, "words": _done_message(action, done), "undo": actions.UNDOES.get(action, "")})
+
+
+@require_POST
+@signed_in
+def undelete(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """Restore a deleted session and open it."""
+    actions.undelete(request.user, session_id)
+    messages.success(request, _("Session restored"))
+    return redirect("session", session_id)
 
 
 @require_POST
@@ -48,6 +67,21 @@ def rename(request: SignedInRequest, session_id: str) -> HttpResponse:
 
 def _refusal(refused: ServiceError) -> HttpResponse:
     return JsonResponse({"message": refused.message}, status=422)
+
+
+def _question(others: int) -> str:
+    count = ngettext("%(count)d other person loses access.", "%(count)d other people lose access.", others)
+    days = settings.PURGE_AFTER_DAYS
+    way_back = (
+        ngettext(
+            "You can restore it in the settings for %(days)d day.",
+            "You can restore it in the settings for %(days)d days.",
+            days,
+        )
+        if days
+        else _("You can restore it in the settings.")
+    )
+    return f"{count % {'count': others}} {way_back % {'days': days}}"
 
 
 def _done_message(action: SessionAction, done: ActionResult) -> str:

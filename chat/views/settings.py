@@ -21,6 +21,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chat.downloads import file_name, passed_on
 from chat.errors import Invalid, ServiceError
 from chat.queries.memory import kept_and_removed
+from chat.queries.session_list import deleted_sessions
 from chat.security import web_push
 from chat.services.people import accounts, guests, memory
 from chat.services.people import preferences as service
@@ -193,6 +194,7 @@ def _page(request: SignedInRequest, more: Values | None = None, status: int = 20
         "guests": _guests(request),
         "notes": notes,
         "removed_notes": removed,
+        "deleted_sessions": deleted_sessions(request.user),
         "push_key": web_push.public_key(),
         **push.browsers(request),
         **tokens.values(request),

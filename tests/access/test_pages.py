@@ -280,8 +280,9 @@ MATRIX = [
     Row("POST", "organise", seeing(200), {"action": "unpin", "session": "{session}"}),
     Row("POST", "organise", owning(200), {"action": "archive", "session": "{session}"}),
     Row("POST", "organise", owning(200), {"action": "restore", "session": "{session}"}),
-    Row("POST", "organise", owning(200), {"action": "delete", "session": "{session}"}),
+    Row("POST", "organise", owning(200), {"action": "delete", "session": "{session}", "sure": "yes"}),
     Row("POST", "organise", {**signed_in(404), OWNER: 200}, {"action": "undelete", "session": "{session}"}),
+    Row("POST", "session-undelete", signed_in(404)),
     # Who has left is out for the rest: this stands last.
     Row("POST", "organise", {**seeing(200), OWNER: 422}, {"action": "leave", "session": "{session}"}),
 ]

@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import Browser, Locator, WebSocketRoute, expect
 
 from tests.browser.person import Person
+from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
 from tests.support.server import Server, run_in
 from tests.wire.server import WireServer
@@ -142,7 +143,10 @@ async def test_home_loses_no_words(ana: Person, server: Server) -> None:
 async def test_a_deleted_session_is_gone_for_both_and_comes_back(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """LIVE-06, UI-11: deleting a session in one browser closes it in the other; Undo restores it in both."""
+    """LIVE-06, UI-11: deleting a session in one browser closes it in the other; Undo restores it in both.
+
+    It asks first, because another person loses access. The owner restores it from its address, too.
+    """
     model.script(reply("Yes."))
     await ana.say("Keep this")
     await expect(ana.answers.first).to_contain_text("Yes.")
@@ -150,7 +154,14 @@ async def test_a_deleted_session_is_gone_for_both_and_comes_back(
     bo = await invited(ana, browser, "Bo")
     await expect(bo.answers.first).to_contain_text("Yes.")
     await ana.page.reload()
+    dialog = ana.page.get_by_role("dialog", name="Delete this session?")
     await choose(ana, "Keep this", "Delete")
+    await expect(dialog).to_contain_text("1 other person loses access.")
+    assert await violations(ana.page) == []
+    await ana.page.keyboard.press("Escape")
+    await expect(row(ana, "Keep this")).to_have_count(1)
+    await choose(ana, "Keep this", "Delete")
+    await dialog.get_by_role("button", name="Delete").click()
     await expect(ana.page.get_by_text("Session deleted")).to_be_visible()
     await expect(row(ana, "Keep this")).to_have_count(0)
     await bo.sees_connection("no longer have access")
@@ -162,6 +173,14 @@ async def test_a_deleted_session_is_gone_for_both_and_comes_back(
     await expect(row(ana, "Keep this")).to_have_count(1)
     await bo.page.goto(address)
     await expect(bo.answers.first).to_contain_text("Yes.")
+    await choose(ana, "Keep this", "Delete")
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(row(ana, "Keep this")).to_have_count(0)
+    await ana.page.goto(address)
+    ana.complaints.clear()
+    await ana.page.get_by_role("button", name="Restore").click()
+    await expect(ana.answers.first).to_contain_text("Yes.")
+    await expect(ana.page).to_have_url(address)
     bo.complain()
 
 

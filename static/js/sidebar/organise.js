@@ -4,7 +4,7 @@ import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import { post, textAt } from "../net/http.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
 import { offer, on } from "../ui/commands.js";
-import { copyOf } from "../ui/dom.js";
+import { answerOf, copyOf } from "../ui/dom.js";
 import { know } from "../ui/faces.js";
 import { fill, words } from "../ui/i18n.js";
 import { openMenu, place } from "../ui/popover.js";
@@ -115,20 +115,26 @@ const GOES = ["delete", "leave"];
 const SECONDS = 8;
 const HANDED_OVER = "parley:done";
 
-/** Carries out an action of chat/services/sessions/actions.py on sessions, by their ids. */
-export async function organise(action, ids, { final = false } = {}) {
+/** Carries out an action of chat/services/sessions/actions.py on sessions, by their ids. Asks if the server wants that. */
+export async function organise(action, ids, { final = false, sure = false } = {}) {
   try {
-    const done = await post(
-      list.dataset.organise,
-      [["action", action], ...ids.map((id) => ["session", id])],
-      words.notDone,
-    );
+    const values = [["action", action], ...ids.map((id) => ["session", id]), ...(sure ? [["sure", "yes"]] : [])];
+    const done = await post(list.dataset.organise, values, words.notDone);
+    if (done.asks) return (await agrees(done.asks, ids.length)) && organise(action, ids, { final, sure: true });
     if (GOES.includes(action) && done.ids.includes(list.dataset.current)) return goHome(done);
     tell(final ? { ...done, undo: "" } : done);
   } catch (error) {
     toast(error.message);
   }
   await refresh();
+}
+
+/** Asks whether to delete sessions that other people use, too; resolves to the answer. */
+async function agrees(question, count) {
+  const dialog = copyOf("confirm-deletion");
+  if (count > 1) dialog.querySelector("h2").textContent = fill(words.deleteSessions, { count });
+  dialog.querySelector("p").textContent = question;
+  return (await answerOf(dialog)) === "confirm";
 }
 
 function tell({ ids, words: said, undo }) {
