@@ -1,5 +1,6 @@
 // The dialog of a session's schedules: the messages that are sent at set times.
 import { postForm, textAt } from "../net/http.js";
+import { keepInTab, keptInTab } from "../net/storage.js";
 import { answerOf, make, parse } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { localise } from "../ui/time.js";
@@ -21,11 +22,41 @@ export async function openSchedules(session, text = "") {
   dialog.addEventListener("click", pressed);
   dialog.addEventListener("submit", submitted);
   dialog.addEventListener("change", changed);
+  dialog.addEventListener("input", ({ target }) => remember(target.closest(".schedule-form")));
   localise(dialog);
   answerOf(dialog);
   const isNew = text || !dialog.querySelector(".schedule-list");
   if (isNew && formOf("new")) toggle("new", true);
-  if (text && formOf("new")) formOf("new").elements.text.value = text;
+  restore();
+  if (!text || !formOf("new")) return;
+  formOf("new").elements.text.value = text;
+  remember(formOf("new"));
+}
+
+// Drafts: what was entered survives closing the dialog and a reload, until it is saved or cancelled.
+
+const draftOf = (form) => `parley:${body().dataset.at}#${form.id}`;
+const forget = (form) => keepInTab(draftOf(form), null);
+const fieldsOf = (form) => [...form.elements].filter(({ name, type }) => name && type !== "hidden");
+const isChoice = ({ type }) => type === "radio" || type === "checkbox";
+
+function remember(form) {
+  if (form)
+    keepInTab(
+      draftOf(form),
+      fieldsOf(form).map((field) => (isChoice(field) ? field.checked : field.value)),
+    );
+}
+
+/** Fills the forms in that have a draft, and shows them. */
+function restore() {
+  for (const form of dialog.querySelectorAll(".schedule-form")) {
+    const draft = keptInTab(draftOf(form));
+    const fields = fieldsOf(form);
+    if (draft?.length !== fields.length) continue;
+    for (const [at, field] of fields.entries()) field[isChoice(field) ? "checked" : "value"] = draft[at];
+    if (form.hidden) toggle(form.id.slice("schedule-form-".length), true);
+  }
 }
 
 function toggle(name, isShown) {
@@ -53,8 +84,15 @@ function pressed({ target }) {
   if (!button) return;
   const { edits, cancels, schedule, part } = button.dataset;
   if (edits) toggle(edits, button.getAttribute("aria-expanded") !== "true");
-  else if (cancels) toggle(cancels, false);
+  else if (cancels) cancel(cancels);
   else if (schedule) send({ part, schedule }, button.id);
+}
+
+/** Closes a form and empties it. */
+function cancel(name) {
+  forget(formOf(name));
+  formOf(name).reset();
+  toggle(name, false);
 }
 
 function submitted(event) {
@@ -77,11 +115,17 @@ async function send(values, focusOn) {
   const { answer } = await postForm(body().dataset.at, form);
   isSending = false;
   if (!answer?.html) return toast(answer?.message || words.notDone);
+  if (answer.done) forgetSent(form);
   const fresh = parse(answer.html);
   localise(fresh);
   body().replaceChildren(fresh);
   land(focusOn);
   if (answer.done && form.get("part") !== "switch") tell(answer.done, form); // a switch says itself how it is
+}
+
+function forgetSent(form) {
+  const sent = formOf(form.get("schedule") || "new");
+  if (sent && form.has("text")) forget(sent);
 }
 
 function land(focusOn) {
