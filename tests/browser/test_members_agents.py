@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from urllib.parse import urljoin
 
@@ -32,6 +33,13 @@ async def test_one_makes_and_shares_an_agent_and_another_uses_it(
     await page.get_by_label("Pen", exact=True).check(force=True)
     await page.get_by_label("Model", exact=True).select_option("wire/wire-small")
     await page.get_by_label("Instructions").fill("Write release notes.")
+    async with page.expect_event("dialog") as shown:
+        leaving = asyncio.create_task(page.get_by_role("link", name="Cancel").click())
+    question = await shown.value
+    assert question.type == "beforeunload"
+    await question.dismiss()
+    await leaving
+    await expect(page.get_by_label("Instructions")).to_have_value("Write release notes.")
     await page.get_by_label("Opening prompts").fill("skull | Notes | Write the notes")
     await page.get_by_role("button", name="Create agent").click()
     await expect(page.get_by_role("alert")).to_contain_text("“skull” is not an icon")

@@ -22,7 +22,16 @@ addEventListener("load", () => setTimeout(() => document.querySelector("[aria-in
 showSection();
 for (const upload of document.querySelectorAll("form[data-at-once]"))
   upload.addEventListener("change", () => upload.requestSubmit());
+guardUnsaved();
 ready();
+
+/** Lets the browser ask before a page with a changed long form is left. */
+function guardUnsaved() {
+  const changed = new Set();
+  document.addEventListener("input", ({ target }) => target.form?.matches(".stacked-form") && changed.add(target.form));
+  document.addEventListener("submit", ({ target }) => changed.delete(target));
+  addEventListener("beforeunload", (event) => changed.size && event.preventDefault());
+}
 
 /** Applies a choice at once. */
 function connectPreferences(form, said) {
