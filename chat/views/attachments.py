@@ -16,6 +16,7 @@ from chat.errors import ServiceError
 from chat.models import Attachment, Session, SessionRole
 from chat.queries import attachments as stored
 from chat.queries.attachments import THUMB, NoSuchAttachment
+from chat.services.deletion import sessions
 from chat.services.messages import attachments
 from chat.views.home import begin
 from chat.views.requests import SignedInRequest, signed_in
@@ -53,8 +54,10 @@ def _uploaded(request: SignedInRequest, session: Session | Callable[[], Session]
 
 @for_scripts
 def remove(request: SignedInRequest, attachment_id: str) -> HttpResponse:
-    """Remove an unsent file from the composer."""
-    attachments.remove(user=request.user, attachment_id=attachment_id)
+    """Remove an unsent file from the composer; with `begun`, also a session that home has created for it."""
+    session_id = attachments.remove(user=request.user, attachment_id=attachment_id)
+    if "begun" in request.POST:
+        sessions.erase_unused(owner=request.user, session_id=session_id)
     return HttpResponse(status=204)
 
 

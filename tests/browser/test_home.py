@@ -45,6 +45,23 @@ async def test_files_go_with_the_first_message(ana: Person, model: WireServer) -
     await expect(chips(ana)).to_have_count(0)
 
 
+async def test_removed_file_leaves_no_session(ana: Person) -> None:
+    """The list does not show a session whose first message is not sent; without its file it is gone."""
+    await home(ana)
+    rows = ana.page.locator("#rail-list .rail-row:visible")
+    before = await rows.count()
+    await attach(ana, NOTES)
+    await expect(chips(ana)).to_have_attribute("data-state", "ready")
+    await ana.page.evaluate("document.dispatchEvent(new CustomEvent('parley:rail', { detail: { now: true } }))")
+    await expect(ana.page.locator("#rail-list .rail-row")).to_have_count(before + 1)
+    await expect(rows).to_have_count(before)
+    async with ana.page.expect_response("**/remove") as removed:
+        await ana.page.get_by_role("button", name=re.compile("^Remove ")).click()
+    assert (await removed.value).status == 204
+    await ana.page.reload()
+    await expect(ana.page.locator("#rail-list .rail-row")).to_have_count(before)
+
+
 async def test_refused_file_begins_nothing(ana: Person, model: WireServer) -> None:
     """UI-09: it says why, the text stays and waits, and no session is left over; without it the message goes."""
     model.script(reply("Fine"))
@@ -89,13 +106,13 @@ async def test_expired_sign_in_loses_nothing(ana: Person) -> None:
 async def test_refused_message_gives_everything_back(ana: Person) -> None:
     """LIVE-04: the files’ session was deleted. Text and choice stay, and a new session begins without them."""
     await home(ana)
-    await attach(ana, NOTES)
+    async with ana.page.expect_response("**/attachments") as uploaded:
+        await attach(ana, NOTES)
+    session = (await (await uploaded.value).json())["session"]
     await field(ana).fill("Half a thought")
-    await expect(row(ana, "New session")).to_have_count(2)  # and the one that ana came with
     await ana.page.get_by_role("button", name="Model:").click()
     await ana.page.get_by_role("option", name="wire-small").click()
-    address = await row(ana, "New session").first.get_by_role("link").get_attribute("href")
-    gone: dict[str, str | float | bool] = {"action": "delete", "session": (address or "").split("/")[2]}
+    gone: dict[str, str | float | bool] = {"action": "delete", "session": session}
     token = await ana.token()
     origin = "/".join(ana.page.url.split("/")[:3])
     headers = {"X-CSRFToken": token, "Accept": "application/json"}

@@ -27,6 +27,7 @@ from chat.models import (
     Session,
     SessionRevision,
     Share,
+    User,
 )
 from chat.runs import lease
 from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
@@ -62,6 +63,17 @@ def close(session_id: str) -> bool:
         tx.publish_on_commit()
         notify_session_lists(users=people)
     return True
+
+
+def erase_unused(*, owner: User, session_id: str) -> None:
+    """Erase a session that was created with a file of its first message, if nothing came of it.
+
+    It then has no title, message, file, or other person. The maintenance job deletes its row.
+    """
+    own = Session.objects.filter(pk=session_id, owner=owner, title="", status=Session.Status.ACTIVE, workspace_role="")
+    used = (ChatMessage, Attachment, Share)
+    if own.exists() and not any(model._default_manager.filter(session=session_id).exists() for model in used):
+        close(session_id)
 
 
 def erase_rows(session_id: str, counts: Counts | None = None, deadline: Deadline | None = None) -> bool:

@@ -76,8 +76,8 @@ def upload(
     return _keep(session() if callable(session) else session, author, names.clean(name), contents)
 
 
-def remove(*, user: User, attachment_id: str) -> None:
-    """Delete an unsent file.
+def remove(*, user: User, attachment_id: str) -> str:
+    """Delete an unsent file. Return the id of its session.
 
     Raises NoSuchAttachment, Forbidden if another user uploaded it, ServiceError if it was sent.
     """
@@ -87,6 +87,7 @@ def remove(*, user: User, attachment_id: str) -> None:
         raise Forbidden(_("Only the person who uploaded a file can delete it."))
     if not _discard([attachment]):
         raise ServiceError("already_sent", _("This file was already sent."))
+    return attachment.session_id
 
 
 def read_file(data: bytes, reader: User) -> Contents:

@@ -206,7 +206,10 @@ function leave(upload) {
   const next = upload.element.nextElementSibling ?? upload.element.previousElementSibling;
   set(uploads.filter((other) => other !== upload));
   upload.request?.abort();
-  if (upload.meta) post(`/attachments/${upload.meta.id}/remove`, {}, "").catch(() => {}); // the server deletes unsent files later
+  const isUnused = !page.dataset.session && !uploads.length; // home's session, whose only file this was
+  const values = isUnused ? { begun: "yes" } : {};
+  if (isUnused) forgetSession();
+  if (upload.meta) post(`/attachments/${upload.meta.id}/remove`, values, "").catch(() => {}); // the server deletes unsent files later
   (next?.querySelector("[data-action=upload-remove]") ?? field).focus();
 }
 

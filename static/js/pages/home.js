@@ -137,12 +137,14 @@ const agentSource = {
   },
 };
 
-/** Hides recent sessions that are no longer in the list, and shows them again when they return. */
+/** Hides recent sessions that are no longer in the list, and the one that was created for the files of this page. */
 function followList() {
+  const begun = document.getElementById(`rail-${sessionOfFiles()}`);
+  if (begun) begun.hidden = true; // its first message is not sent yet
   if (showsArchive()) return;
   for (const link of document.querySelectorAll(".home-session")) {
     const row = document.getElementById(`rail-${link.dataset.session}`);
-    link.hidden = row === null;
+    link.hidden = row === null || row === begun;
     if (row) link.querySelector(".home-name").textContent = row.querySelector(".rail-title").textContent;
   }
 }
