@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from django.db.models import Q
 from django.http import HttpResponse
@@ -149,8 +149,8 @@ def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> HttpRespon
 def create_session(request: ApiRequest, body: BodyParam[NewSession | None] = None) -> HttpResponse:
     """If there is a `text`, it is sent as the first message. 200: a request with this key has made the session."""
     body = body or NewSession.model_validate({})
-    chosen = body.model_dump(exclude={"key", "workspace", "config"})
-    config = body.config.model_dump() if body.config else {}
+    chosen = body.model_dump(exclude={"key", "workspace", "mode", "config"})
+    config: Any = {"mode": body.mode} | (body.config.model_dump() if body.config else {})
 
     def make(session_id: str, key_digest: str | None) -> Session:
         workspace = workspace_of(request, body.workspace)
@@ -159,8 +159,8 @@ def create_session(request: ApiRequest, body: BodyParam[NewSession | None] = Non
             workspace=workspace,
             session_id=session_id,
             key_digest=key_digest,
+            configuration=config,
             **chosen,
-            **config,
         )
 
     fields = body.model_dump(exclude={"key"})
