@@ -197,14 +197,8 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
             words = turn_words(message)
             return _render("messages/turn_done", {"message": message, "words": words}) if words else EMPTY
         case "text", _ if message.summarises is not None:
-            return _row(
-                "summary",
-                message,
-                body=_body(message, body),
-                speaker="summary",
-                name=_("Summary"),
-                count=message.summarises,
-            )
+            more = {"speaker": "summary", "name": _("Summary"), "count": message.summarises}
+            return _row("summary", message, body=_body(message, body), **more)
         case "text", "system":
             return _render("messages/system", {"message": message, "text": translate(message.text, message.words)})
         case "text", "user":

@@ -60,9 +60,7 @@ EXPIRED = "[Not answered: no one answered for {days} days]"
 def answer(*, session: Session, author: User, message_id: str, value: object) -> int:
     """Answer a tool call that waits for people. The first answer counts. Return the message's revision.
 
-    A question's answer becomes the result of its call, and the answer to what a running call asks goes to that. An
-    approved call runs, with the arguments that the author gave it, if any; a refused one gets the author's comment as
-    its result. The turn goes on.
+    An approved call runs, with the author's arguments, if any; otherwise the answer is the call's result.
     Raises ServiceError "already_answered", with who answered, if the call does not wait any more; Invalid if the answer
     does not fit the question; Forbidden if only owners and admins of the workspace may approve all calls of a tool.
     """
@@ -90,13 +88,13 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
         _decide(tx, row, author, checked, answered)
     else:
         _finish(tx, row, clean(json.dumps(checked, ensure_ascii=False)), answered)
-    waits_on = tx.messages().filter(status=MessageStatus.WAITING).exists()
-    if row.status == MessageStatus.PENDING or not waits_on:
+    goes_on = row.status == MessageStatus.PENDING or not tx.messages().filter(status=MessageStatus.WAITING).exists()
+    if goes_on:
         resume_waiting(tx)
     else:
         wait_for_the_rest(tx)
     tx.save()
-    if row.status == MessageStatus.PENDING or not waits_on:
+    if goes_on:
         lease.request(session.pk)
     return row.revision
 
