@@ -16,15 +16,14 @@ from agents.reasoning import LARGEST_BUDGET
 from chat.access import session_for
 from chat.api.auth import ApiRequest, workspace_of
 from chat.api.commands import make_command
+from chat.api.message_schemas import MODE, Mode
 from chat.api.parsing import Body, Name
 from chat.api.responses import if_match_revisions, json_response, no_content
 from chat.api.schemas import (
     COMPACT_AT,
     KNOWLEDGE,
     MEMORY,
-    MODE,
     REPLIES,
-    Mode,
     SessionOut,
     SessionPage,
     cursor_of,
@@ -32,16 +31,8 @@ from chat.api.schemas import (
     session_out,
     summary_out,
 )
-from chat.commands import (
-    LONGEST_PROMPT,
-    MOST_FILES,
-    MOST_ROUNDS,
-    MOST_TOOLS,
-    EffortName,
-    MalformedCommand,
-    SessionCommand,
-    ToolName,
-)
+from chat.command_frames import MalformedCommand
+from chat.commands import LONGEST_PROMPT, MOST_FILES, MOST_ROUNDS, MOST_TOOLS, EffortName, SessionCommand, ToolName
 from chat.dispatch import amend
 from chat.models import Session
 from chat.queries.session_list import ListFilter, listed_before

@@ -51,7 +51,8 @@ from chat.rendering.messages.frames import (
     status_frame,
     usage_frame,
 )
-from chat.snapshots import MessageSnapshot, SessionSnapshot
+from chat.session_snapshot import SessionSnapshot
+from chat.snapshots import MessageSnapshot
 
 logger = logging.getLogger(__name__)
 

@@ -14,11 +14,12 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from chat.access import Permission, agent_to_change, workspace_where
+from chat.access import agent_to_change, workspace_where
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
 from chat.errors import Invalid, ServiceError
 from chat.models import AgentPreset, Workspace
+from chat.permissions import Permission
 from chat.queries import presets
 from chat.queries.agent_icons import ICON_NAMES, ICONS
 from chat.queries.members_agents import SeenAgent, seen_agents

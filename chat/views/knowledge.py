@@ -15,10 +15,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from chat.access import Permission, may, workspace_where
+from chat.access import may, workspace_where
 from chat.downloads import of_stored
 from chat.errors import Forbidden, ServiceError
 from chat.models import KnowledgeFile, Workspace
+from chat.permissions import Permission
 from chat.queries import knowledge as queries
 from chat.queries.search import around_hit, marked, terms_of
 from chat.services.people import knowledge as service

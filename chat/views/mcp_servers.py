@@ -15,10 +15,11 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from chat.access import Permission, workspace_where
+from chat.access import workspace_where
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import McpServer, Workspace
+from chat.permissions import Permission
 from chat.queries.mcp_servers import as_added, is_shadowed
 from chat.runner.mcp_tokens import TokenStore
 from chat.services.people import mcp_servers as service

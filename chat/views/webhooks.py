@@ -16,10 +16,11 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from chat.access import Permission, workspace_where
+from chat.access import workspace_where
 from chat.errors import ServiceError
 from chat.limits.rates import spend
 from chat.models import TEST_EVENT, Webhook, WebhookDelivery, WebhookEvent, Workspace
+from chat.permissions import Permission
 from chat.queries.webhooks import deliveries_of
 from chat.runner.webhook_sending import send
 from chat.services.webhooks import delivering

@@ -13,10 +13,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from agents.approval import MOST_APPROVALS
-from chat.access import PERMISSIONS, Permission, may, workspace_where
+from chat.access import may, workspace_where
 from chat.agents_setup import registry
 from chat.errors import Forbidden, ServiceError
 from chat.models import ApprovalRule, Membership, Workspace
+from chat.permissions import PERMISSIONS, Permission
 from chat.queries.memory import kept_and_removed
 from chat.queries.workspace_rules import rules_in
 from chat.queries.workspace_usage import usage_by_owner

@@ -27,7 +27,8 @@ from chat.rendering.text import formatting
 from chat.rendering.text.schedule_words import rhythm_words
 from chat.rendering.text.translation import translate
 from chat.rendering.text.user_text import user_text_html
-from chat.snapshots import MessageSnapshot, SessionSnapshot
+from chat.session_snapshot import SessionSnapshot
+from chat.snapshots import MessageSnapshot
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from agents.i18n import TranslatableText
 from agents.messages import Json, ToolCall
 from agents.questions import InvalidAnswer, Question, read_question
 from agents.safe_text import clean
-from chat.access import Permission, may, may_approve
+from chat.access import may, may_approve
 from chat.agents_setup import registry
 from chat.errors import Forbidden, Invalid, NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import (
@@ -35,6 +35,7 @@ from chat.models import (
     SessionRun,
     User,
 )
+from chat.permissions import Permission
 from chat.queries import cast, presets
 from chat.queries.cast import AGENTS
 from chat.queries.workspace_rules import added as with_rules_of_workspace
