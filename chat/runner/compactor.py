@@ -8,19 +8,23 @@ from dataclasses import dataclass
 
 from agents.errors import AgentError, ConfigError, ProviderError
 from agents.events import ResponseDone, TextDelta
+from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.loop import Agent
 from agents.messages import Message, Text
 from agents.providers.base import Request
 from agents.reasoning import UNCHOSEN
 from agents.response import Response, ask
+from chat.db import Threads
+from chat.errors import FilesUnavailable
 from chat.models import Session
 from chat.projections.compaction import Compaction, pieces, plan
 from chat.projections.context import SUMMARY_LABEL
 from chat.projections.estimate import of_text, of_tools
+from chat.runner.agent_input import NO_FILES
 from chat.runner.figures import count_tokens
 from chat.runner.request_preview import MEASURED, next_request
-from chat.runs.changes import InsertSummary
+from chat.runs.changes import InsertSummary, ReportCompaction
 
 INSTRUCTIONS = (
     "You summarize conversations between people and an AI assistant, so that the assistant can continue from your "
@@ -60,6 +64,23 @@ def read_input(session_id: str) -> CompactionInput | None:
     rest = of_text(request.system) + of_tools(request.tools) + remaining + of_text(SUMMARY_LABEL)
     written = pieces(planned.rows, session.context_window)
     return CompactionInput(request.agent, planned, written, rest, measure.factor)
+
+
+async def compact(threads: Threads, session_id: str) -> InsertSummary | ReportCompaction:
+    """Summarise earlier messages of a session; report why not, if there is nothing to summarise or it fails."""
+    try:
+        source = await threads.run_with_retry(read_input, session_id)
+        return await summarise(source) if source else ReportCompaction("nothing")
+    except FilesUnavailable:
+        return failed(AgentError(NO_FILES))
+    except AgentError as error:
+        return failed(error)
+
+
+def failed(error: AgentError) -> ReportCompaction:
+    """Report a compaction that failed, in words that other languages can say, too."""
+    words = error.words
+    return ReportCompaction("failed", str(words), words.to_json() if isinstance(words, TranslatableText) else None)
 
 
 async def summarise(source: CompactionInput) -> InsertSummary:
