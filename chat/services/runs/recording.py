@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import assert_never
-from urllib.parse import urlsplit
 
 from django.db import connection, transaction
 from django.db.models import Q
@@ -31,9 +30,7 @@ from chat.models import (
     MessageType,
     ModelRequest,
     RunState,
-    Session,
 )
-from chat.origin import Face
 from chat.queries import presets
 from chat.queries.cast import agents_from, others
 from chat.row_statements import insert_rows, update_row
@@ -58,7 +55,6 @@ from chat.runs.changes import (
 from chat.runs.lease import Claim
 from chat.services.messages.senders import sender_in
 from chat.services.people import security_log
-from chat.services.people.security_log import Kind
 from chat.services.runs import asking, compaction, delegation
 from chat.services.runs.locking import Locked, lock
 from chat.services.runs.turns import deliver_queued
@@ -82,8 +78,6 @@ RUN_COLUMNS = (
 _TAKE_DELTAS = 'DELETE FROM chat_messagedelta WHERE message_id = %s RETURNING "offset", text'
 # Texts in one statement: SQLite may have been built for 999 values.
 MOST_DELTAS = 300
-# The longest name that DNS allows.
-LONGEST_HOST = 253
 
 
 class Outcome(Enum):
@@ -309,21 +303,7 @@ def _update_message(
     text = "" if "text" in change.fields else text
     row = tx.update_unread(change.name, change.id, change.fields, change.details, more_text=text)
     if change.name == "tool_exec_start":
-        _record_host(tx.session, row)
-
-
-def _record_host(session: Session, row: ChatMessage) -> None:
-    """Record which host a tool call will contact. The rest of the address can be private."""
-    address = row.arguments.get("url") if isinstance(row.arguments, dict) else None
-    try:
-        host = urlsplit(address.strip()).hostname if isinstance(address, str) else None
-    except ValueError:  # the tool reports an invalid address
-        return
-    if host:
-        details = {"tool": row.tool_name, "host": host[:LONGEST_HOST]}
-        security_log.record(
-            Kind.TOOL_CALLED, actor=None, person=session.owner_id, target=session, face=Face.AGENT, **details
-        )
+        security_log.record_host(tx.session, row)
 
 
 def _take_text(message_id: str, last_texts: Mapping[str, Sequence[PendingText]]) -> str:
