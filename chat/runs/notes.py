@@ -15,7 +15,14 @@ def continue_note(name: str) -> Json:
     return note(CONTINUE_NOTE, _("{name} let the agent continue.", name=name))
 
 
-def note(text: TranslatableText, shown: TranslatableText) -> Json:
-    """Return the columns of a note to the model. People read `shown`."""
-    words = sanitize_json({**text.to_json(), "shown": shown.to_json()})
-    return {"type": "text", "role": "system", "text": str(text), "provider_data": {"words": words}}
+def note(text: str, shown: TranslatableText | None = None) -> Json:
+    """Return the columns of a note to the model. People read `shown` in its place if there is one."""
+    more = translatable(text)
+    if more and shown is not None:
+        more["provider_data"]["words"]["shown"] = sanitize_json(shown.to_json())
+    return {"type": "text", "role": "system", "text": str(text), **more}
+
+
+def translatable(text: str) -> Json:
+    """Store a text's translatable parts, so that users get it in their own language (UI-13)."""
+    return {"provider_data": {"words": sanitize_json(text.to_json())}} if isinstance(text, TranslatableText) else {}

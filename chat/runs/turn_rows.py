@@ -8,7 +8,7 @@ from agents.messages import Json, Source
 from agents.safe_text import clean
 from agents.sources import MOST_SOURCES, is_source_address
 from chat.runs.changes import Change, InsertMessage
-from chat.runs.sanitize import sanitize_json
+from chat.runs.notes import note, translatable
 from chat.runs.turn_state import Now, TurnState
 
 Reduced = tuple[TurnState, list[Change]]
@@ -37,24 +37,16 @@ def agent_columns(state: TurnState, now: Now, **fields: object) -> Json:
 
 def insert_note(state: TurnState, text: str, now: Now, shown: TranslatableText | None = None) -> InsertMessage:
     """Insert a note for the model. People see `shown` in its place if there is one."""
-    fields = {"type": "text", "role": "system", "turn_id": state.turn_id, "mode": state.mode, "timestamp": now.wall}
-    more = _translatable(text)
-    if more and shown is not None:
-        more["provider_data"]["words"]["shown"] = shown.to_json()
-    return InsertMessage(now.message_id(), "message_updated", {**fields, "text": text, **more})
+    fields = {"turn_id": state.turn_id, "mode": state.mode, "timestamp": now.wall, **note(text, shown)}
+    return InsertMessage(now.message_id(), "message_updated", fields)
 
 
 def insert_error(state: TurnState, error: AgentError, now: Now, **more: object) -> InsertMessage:
     """Insert an error row with the error's code and remedy (RUN-10)."""
     text = error.words
-    data = {**_translatable(text).get("provider_data", {}), "error": {"code": error.code, "remedy": error.remedy}}
+    data = {**translatable(text).get("provider_data", {}), "error": {"code": error.code, "remedy": error.remedy}}
     fields = agent_columns(state, now, type="error", status="failed", text=clean(text), provider_data=data, **more)
     return InsertMessage(now.message_id(), "error", fields)
-
-
-def _translatable(text: str) -> Json:
-    """Store a text's translatable parts, so that users get it in their own language (UI-13)."""
-    return {"provider_data": {"words": sanitize_json(text.to_json())}} if isinstance(text, TranslatableText) else {}
 
 
 def bounded_sources(sources: tuple[Source, ...]) -> tuple[Source, ...]:
