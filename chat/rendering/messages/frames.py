@@ -244,7 +244,7 @@ def schedule_words(message: MessageSnapshot) -> str:
         return ""
     rhythm = from_cron(message.schedule.cron)
     # An expression says nothing to most readers.
-    return _("Scheduled") if rhythm.kind == "cron" else f"{_('Scheduled')} · {rhythm_words(message.schedule.cron)}"
+    return _("Scheduled") if rhythm.kind == "cron" else f"{_('Scheduled')} · {rhythm_words(rhythm)}"
 
 
 def turn_words(message: MessageSnapshot) -> str:
