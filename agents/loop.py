@@ -324,6 +324,19 @@ def request_of(agent: Agent, history: Sequence[Message], tool_choice: Literal["a
     )
 
 
+def question_to(agent: Agent, instructions: str, question: str) -> Request:
+    """Return a request that asks an agent's model something by itself, with as little reasoning as it can do."""
+    return Request(
+        model=agent.model,
+        messages=(Message("user", (Text(question),)),),
+        system=instructions,
+        max_tokens=agent.max_tokens,
+        options=agent.options,
+        reasoning=agent.support.least if agent.support else UNCHOSEN,
+        support=agent.support,
+    )
+
+
 def _retry_delay(response: Response, attempt: int) -> float | None:
     """Seconds until the next attempt; None when there is none: nothing failed, something was shown, or it is no use."""
     error = response.error

@@ -10,10 +10,7 @@ from agents.errors import AgentError, ConfigError, ProviderError
 from agents.events import ResponseDone, TextDelta
 from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
-from agents.loop import Agent
-from agents.messages import Message, Text
-from agents.providers.base import Request
-from agents.reasoning import UNCHOSEN
+from agents.loop import Agent, question_to
 from agents.response import Response, ask
 from chat.db import Threads
 from chat.errors import FilesUnavailable
@@ -121,17 +118,8 @@ def _question(before: str, piece: str) -> str:
 
 
 async def _ask(agent: Agent, question: str) -> tuple[str, int]:
-    request = Request(
-        model=agent.model,
-        messages=(Message("user", (Text(question),)),),
-        system=INSTRUCTIONS,
-        max_tokens=agent.max_tokens,
-        options=agent.options,
-        reasoning=agent.support.least if agent.support else UNCHOSEN,
-        support=agent.support,
-    )
     reply, tokens, response = "", 0, Response()
-    async with aclosing(ask(agent.provider, request, response)) as events:
+    async with aclosing(ask(agent.provider, question_to(agent, INSTRUCTIONS, question), response)) as events:
         async for event in events:
             reply += event.text if isinstance(event, TextDelta) else ""
             if isinstance(event, ResponseDone):
