@@ -262,7 +262,10 @@ class _Turn:
 
     async def _attempts(self, response: Response, choice: Literal["auto", "none"]) -> AsyncGenerator[AgentEvent, None]:
         for attempt in range(1, MAX_ATTEMPTS + 1):
-            await self._renew()
+            if self.stale and self.refresh is not None:
+                self.agent, history = await self.refresh()
+                self.history = list(history)
+            self.stale = False
             agent = self.agent
             yield ResponseStarted(agent.model, agent.provider.name, agent.context_window)
             async with aclosing(ask(agent.provider, request_of(agent, self.history, choice), response)) as events:
@@ -275,12 +278,6 @@ class _Turn:
             yield RetryScheduled(attempt, delay, error)
             await self.sleep(delay)
             self.stale = True
-
-    async def _renew(self) -> None:
-        if self.stale and self.refresh is not None:
-            self.agent, history = await self.refresh()
-            self.history = list(history)
-        self.stale = False
 
     def _append(self, message: Message) -> None:
         self.stale = True

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from agents.messages import Json
 from chat import languages
 from chat.command_frames import MalformedCommand, longest_frame, parse
-from chat.commands import Command, Known, MarkRead, Ping, SessionCommand, Sync
+from chat.commands import Command, MarkRead, Ping, SessionCommand, Sync
 from chat.dispatch import execute
 from chat.errors import NoSuchSession, ServiceError, unavailable
 from chat.live.credentials import Credential, Login, Token
@@ -297,7 +297,10 @@ class SessionConsumer(AuthenticatedConsumer):
     async def _catch_up_until_current(self, viewer: Viewer) -> None:
         while (command := viewer.pending_sync) is not None and not viewer.socket_queue.closed:
             viewer.pending_sync = None
-            have = {message_id: _known(known) for message_id, known in command.have.items()}
+            have = {
+                message_id: {"length": known} if isinstance(known, int) else known.model_dump()
+                for message_id, known in command.have.items()
+            }
             async with self.hub.catching_up(self.user.pk):
                 work = viewer.feed.sync(viewer.socket_queue, self.user, command.since, have)
                 await _answer(viewer.socket_queue, command, work)
@@ -341,10 +344,6 @@ def _internal() -> str:
 
 def _refuse(socket_queue: SocketQueue, ref: str | None, code: str, message: str, **details: Any) -> None:
     socket_queue.answer(_dump({"type": "refused", "ref": ref, "code": code, "message": message, **details}))
-
-
-def _known(known: Known | int) -> Json:
-    return {"length": known} if isinstance(known, int) else known.model_dump()
 
 
 def _dump(answer: Json) -> str:

@@ -238,7 +238,9 @@ class MessageSnapshot:
         # During an upgrade a process of the version before sends fewer fields.
         values = {name: data[name] for name in _MESSAGE if name in data}
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
-        values["tool"] = _tool_from_json(data["tool"]) if data["tool"] else None
+        if tool := data["tool"]:
+            subsession = SubsessionSnapshot.from_json(tool.get("subsession"))
+            values["tool"] = ToolSnapshot(**{**tool, "subsession": subsession})
         values["error"] = ErrorSnapshot(**data["error"]) if data.get("error") else None
         values["schedule"] = ScheduleSnapshot(**data["schedule"]) if data.get("schedule") else None
         values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
@@ -264,10 +266,6 @@ class MessageSnapshot:
 _MESSAGE, _USAGE, _TOOL = (
     tuple(each.name for each in fields(kind)) for kind in (MessageSnapshot, UsageSnapshot, ToolSnapshot)
 )
-
-
-def _tool_from_json(data: Json) -> ToolSnapshot:
-    return ToolSnapshot(**{**data, "subsession": SubsessionSnapshot.from_json(data.get("subsession"))})
 
 
 def money_of(data: Json) -> Money:

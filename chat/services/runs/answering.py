@@ -15,7 +15,6 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.i18n import TranslatableText
 from agents.messages import Json, ToolCall
 from agents.questions import InvalidAnswer, Question, read_question
 from agents.safe_text import clean
@@ -164,11 +163,7 @@ def _checked(question: Question, value: object) -> Any:
         return question.check(value)
     except InvalidAnswer as error:
         (words,) = error.args
-        raise Invalid(_filled_in(words)) from None
-
-
-def _filled_in(words: TranslatableText) -> str:
-    return _(words.template).format_map(words.values)
+        raise Invalid(_(words.template).format_map(words.values)) from None
 
 
 def _remembered(session: Session, author: User, answer: Json) -> Json:
