@@ -54,6 +54,8 @@ MOST_WAITING = 32
 LONGEST_WAITING = 10_000
 # A long frame counts as one frame more for each of these.
 CHARS_PER_FRAME = 200_000
+# The answer to a ping, by protocol.
+PONG = {"events": '{"type":"pong"}', "page": '{"op":"pong"}'}
 
 
 class AuthenticatedConsumer(AsyncWebsocketConsumer):
@@ -349,9 +351,6 @@ def _refuse(socket_queue: SocketQueue, ref: str | None, code: str, message: str,
 def _dump(answer: Json) -> str:
     """Encode a response in ASCII: it can repeat what the client sent, and lone surrogates have no UTF-8 form."""
     return json.dumps(answer)
-
-
-PONG = {"events": '{"type":"pong"}', "page": '{"op":"pong"}'}
 
 
 class EventsConsumer(SessionConsumer):

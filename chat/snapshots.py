@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, get_args
 
 from agents.errors import Remedy
@@ -266,6 +267,7 @@ class MessageSnapshot:
 _MESSAGE, _USAGE, _TOOL = (
     tuple(each.name for each in fields(kind)) for kind in (MessageSnapshot, UsageSnapshot, ToolSnapshot)
 )
+_usage_values = attrgetter(*_USAGE)
 
 
 def money_of(data: Json) -> Money:
@@ -288,8 +290,8 @@ def _marks(row: ChatMessage) -> dict[str, Any]:
 
 
 def _usage(row: ChatMessage) -> UsageSnapshot | None:
-    values = [getattr(row, name) for name in _USAGE]
-    return UsageSnapshot(*values) if any(value is not None for value in values) else None
+    values = _usage_values(row)
+    return UsageSnapshot(*values) if set(values) != {None} else None
 
 
 def _sources(row: ChatMessage) -> tuple[SourceSnapshot, ...]:
