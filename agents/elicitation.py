@@ -153,7 +153,7 @@ def form_of(server: str, message: str, schema: Mapping[str, Any]) -> Elicitation
         fields = [_field(name, each, is_required=name in required) for name, each in properties.items()]
         question = Elicitation(server=server, message=_message(message), fields=fields)
     except (TypeError, ValueError) as error:
-        raise Unusable(f"the form cannot be shown: {_first_line(error)}") from error
+        raise Unusable(f"the form cannot be shown: {' '.join(str(error).split())[:300]}") from error
     if len(question.model_dump_json(exclude_defaults=True)) > LONGEST_FORM:
         raise Unusable(f"the form has more than {LONGEST_FORM:,} characters")
     return question
@@ -262,10 +262,6 @@ def _is_time(text: str) -> bool:
         return datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
         return False
-
-
-def _first_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
 
 
 def read_elicitation(payload: object) -> Elicitation | None:

@@ -88,7 +88,9 @@ class Agent:
 
 
 BeforeRunning = ToolWaiting | ToolDelegated | ToolReturned
+# Asked after the last ToolReturned of a round, but not while other agents work: whether the turn ends here (RUN-06).
 CheckPending = Callable[[], Awaitable[bool]]
+# Returns the current agent and history, before each LLM call except the first (RUN-16, ADM-02).
 Refresh = Callable[[], Awaitable[tuple[Agent, Sequence[Message]]]]
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -106,22 +108,7 @@ async def run(
 
     Order: first the tools to which the history owes a result (RUN-12), then per response ResponseStarted, the
     provider's events, ResponseDone and its tool round. A new attempt after RetryScheduled has its own ResponseStarted.
-    `check_pending` is asked after the last ToolReturned of a round; True ends the turn (RUN-06). The rounds since the
-    last user message in the history count towards `max_rounds` (RUN-09).
     A history that ends with results is the end of a round, too: they came while the turn waited.
-    `refresh` returns the current agent and history before each LLM call except the first (RUN-16, ADM-02).
-    `wait_for_answer` waits for people whom a running tool asks something.
-
-    Every PartDone(ToolCall) gets exactly one ToolReturned before the turn ends (CTX-03), without a ToolStarted where it
-    is not run: the response was cut, failed, or came at the round limit. Tool calls whose id is empty or already in the
-    history get a new id: some servers number them from zero in every response, and others refuse an id that occurs
-    twice in a conversation.
-
-    Calls that people have to answer or approve get a ToolWaiting in its place, or are refused if the agent is
-    unattended; calls of other agents get a ToolDelegated. When the other calls of the round are done, the turn ends as
-    `waiting` (UI-12). It goes on from a history with the results, or with the calls as approved. While other agents
-    work, it is not ended by what `check_pending` says, as while tools run.
-
     Cancelling the consumer or closing the generator closes the provider's stream and cancels running tools.
     """
     calls = owed_calls(history)
@@ -171,6 +158,12 @@ class _Turn:
         return self.check_pending is not None and await self.check_pending()
 
     async def tool_round(self, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent, None]:
+        """Run the calls of a response.
+
+        Those that people have to answer or approve get a ToolWaiting instead of a ToolReturned, or are refused if the
+        agent is unattended; those of other agents get a ToolDelegated. When the others are done, the turn ends as
+        `waiting` (UI-12). It goes on from a history with the results, or with the calls as approved.
+        """
         tools = {tool.name: tool for tool in self.agent.tools}
         results: dict[str, ToolResult] = {}
         runnable = []
@@ -228,7 +221,11 @@ class _Turn:
         )
 
     async def step(self, response: Response) -> AsyncGenerator[AgentEvent, None]:
-        """One response with its retries, and the end of the turn where it is one."""
+        """One response with its retries, and the end of the turn where it is one.
+
+        Each of its calls gets exactly one ToolReturned before the turn ends (CTX-03), without a ToolStarted where it is
+        not run: the response was cut, failed, or came at the round limit.
+        """
         closing = self.rounds >= self.agent.max_rounds
         if closing:
             note = limit_note(self.rounds)
@@ -265,7 +262,10 @@ class _Turn:
 
     async def _attempts(self, response: Response, choice: Literal["auto", "none"]) -> AsyncGenerator[AgentEvent, None]:
         for attempt in range(1, MAX_ATTEMPTS + 1):
-            await self._renew()
+            if self.stale and self.refresh is not None:
+                self.agent, history = await self.refresh()
+                self.history = list(history)
+            self.stale = False
             agent = self.agent
             yield ResponseStarted(agent.model, agent.provider.name, agent.context_window)
             async with aclosing(ask(agent.provider, request_of(agent, self.history, choice), response)) as events:
@@ -278,12 +278,6 @@ class _Turn:
             yield RetryScheduled(attempt, delay, error)
             await self.sleep(delay)
             self.stale = True
-
-    async def _renew(self) -> None:
-        if self.stale and self.refresh is not None:
-            self.agent, history = await self.refresh()
-            self.history = list(history)
-        self.stale = False
 
     def _append(self, message: Message) -> None:
         self.stale = True
@@ -324,6 +318,19 @@ def request_of(agent: Agent, history: Sequence[Message], tool_choice: Literal["a
         reasoning=agent.reasoning,
         support=agent.support,
         cache_key=agent.cache_key,
+    )
+
+
+def question_to(agent: Agent, instructions: str, question: str) -> Request:
+    """Return a request that asks an agent's model something by itself, with as little reasoning as it can do."""
+    return Request(
+        model=agent.model,
+        messages=(Message("user", (Text(question),)),),
+        system=instructions,
+        max_tokens=agent.max_tokens,
+        options=agent.options,
+        reasoning=agent.support.least if agent.support else UNCHOSEN,
+        support=agent.support,
     )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from enum import StrEnum
-from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
@@ -26,44 +24,10 @@ from chat.models import (
     Workspace,
 )
 from chat.overrides.composed_queries import Composed
+from chat.permissions import Permission, roles_with
 
 # The names of agents. Other texts would be errors for PostgreSQL.
 AGENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
-
-
-class Permission(StrEnum):
-    """What a role in a workspace permits, besides work in sessions. docs/users.md has the table."""
-
-    BEGIN_SESSIONS = "begin_sessions"
-    INVITE = "invite"
-    SEE_MEMBERS = "see_members"
-    MAKE_AGENTS = "make_agents"
-    ADD_KNOWLEDGE = "add_knowledge"
-    SEE_USAGE = "see_usage"
-    MANAGE_RULES = "manage_rules"
-    MANAGE_NOTES = "manage_notes"
-    MANAGE_KNOWLEDGE = "manage_knowledge"
-    MANAGE_AGENTS = "manage_agents"
-    MANAGE_TOOLS = "manage_tools"
-    MANAGE_WEBHOOKS = "manage_webhooks"
-    MANAGE_MEMBERS = "manage_members"
-
-
-_OF_MEMBERS = frozenset(
-    {
-        Permission.BEGIN_SESSIONS,
-        Permission.INVITE,
-        Permission.SEE_MEMBERS,
-        Permission.MAKE_AGENTS,
-        Permission.ADD_KNOWLEDGE,
-    }
-)
-PERMISSIONS: dict[str, frozenset[Permission]] = {
-    Membership.Role.OWNER: frozenset(Permission),
-    Membership.Role.ADMIN: frozenset(Permission),
-    Membership.Role.MEMBER: _OF_MEMBERS,
-    Membership.Role.GUEST: frozenset(),
-}
 
 
 def sessions_of(user: User | AnonymousUser) -> QuerySet[Session]:
@@ -86,14 +50,14 @@ def listed_sessions_of(user: User) -> QuerySet[Session]:
 
 
 def _own_or_shared(user: User) -> Q:
-    return Q(owner=user, owner__is_active=True) | Q(pk__in=_shares().filter(user=user).values("session"))
+    return Q(owner=user, owner__is_active=True) | Q(pk__in=shares().filter(user=user).values("session"))
 
 
 def in_lists_at_once(session_id: str, user_ids: Iterable[int]) -> set[int]:
     """Return those of some users who have a session in their lists without opening it: its owner, and its people."""
     users = set(user_ids)
     owner = Session.objects.filter(pk=session_id, owner__in=users).values_list("owner", flat=True)
-    return {*owner, *_shares().filter(session=session_id, user__in=users).values_list("user", flat=True)}
+    return {*owner, *shares().filter(session=session_id, user__in=users).values_list("user", flat=True)}
 
 
 def open_to(user: User) -> Q:
@@ -116,7 +80,8 @@ def is_member(user: str, workspace: str) -> Exists:
     return Exists(members.exclude(role=Membership.Role.GUEST))
 
 
-def _open_sessions() -> QuerySet[Session]:
+def open_sessions() -> QuerySet[Session]:
+    """Return the sessions that are open to their workspaces, without deleted ones."""
     return Session.objects.filter(_is_open()).exclude(status=Session.Status.DELETED)
 
 
@@ -176,11 +141,6 @@ def may_approve(user: User, session: Session, approvers: Approvers) -> bool:
     return memberships_of(user).filter(workspace=session.workspace_id, role__in=roles[approvers]).exists()
 
 
-def roles_with(permission: Permission) -> list[str]:
-    """Return the roles that have a permission."""
-    return [role for role, permissions in PERMISSIONS.items() if permission in permissions]
-
-
 def may(user: User, permission: Permission, workspace_id: int) -> bool:
     """Return whether the user's role in a workspace has a permission."""
     return workspaces_where(user, permission).filter(pk=workspace_id).exists()
@@ -230,7 +190,8 @@ def agent_to_change(user: User, workspace_id: int, name: str) -> AgentPreset:
 
 def may_begin_sessions(user: User) -> bool:
     """Return whether a user may start sessions in any workspace. Users who are only guests may not."""
-    return memberships_of(user).exists() or _may_own_workspace(user)
+    # As stored now: the user object is as old as the socket.
+    return memberships_of(user).exists() or User.objects.filter(pk=user.pk, can_own_workspace=True).exists()
 
 
 def require_no_guest(user: User, session: Session) -> None:
@@ -290,11 +251,6 @@ def person_for(viewer: User, user_id: int) -> User | None:
     return User.objects.filter(known, pk=user_id).first()
 
 
-def _may_own_workspace(user: User) -> bool:
-    """Return whether a user without a membership may get a workspace of their own, as stored in the database."""
-    return User.objects.filter(pk=user.pk, can_own_workspace=True).exists()
-
-
 def deleted_sessions_of(user: User) -> QuerySet[Session]:
     """Return the deleted sessions that a user may restore: their own, except those being written or erased."""
     deleted = Session.objects.filter(owner=user, owner__is_active=True, status=Session.Status.DELETED)
@@ -336,10 +292,6 @@ def role_in(user: User, session: Session) -> SessionRole | None:
     found = _ROLES_SHARED.read(user.pk, session.pk)
     if session.workspace_role:
         found += _ROLES_OPEN.read(user.pk, session.pk)
-    return _highest(found)
-
-
-def _highest(found: Iterable[str]) -> SessionRole | None:
     return max(map(SessionRole, found), key=lambda role: role.rank, default=None)
 
 
@@ -350,10 +302,10 @@ def roles(pairs: Iterable[tuple[int, str]]) -> dict[tuple[int, str], SessionRole
     """
     pairs = set(pairs)
     users, ids = {user for user, _ in pairs}, {session for _, session in pairs}
-    shares = _shares().filter(user__in=users, session__in=ids).values_list("user_id", "session_id", "role")
+    shared = shares().filter(user__in=users, session__in=ids).values_list("user_id", "session_id", "role")
     sessions = Session.objects.filter(pk__in=ids).exclude(status=Session.Status.DELETED).order_by()
     rows = list(sessions.only("owner_id", "workspace_id", "workspace_role").annotate(is_owned=F("owner__is_active")))
-    given = [*shares, *_roles_of_members(users, [row for row in rows if row.workspace_role])]
+    given = [*shared, *_roles_of_members(users, [row for row in rows if row.workspace_role])]
     found: dict[tuple[int, str], SessionRole] = {}
     for user, session, role in sorted(given, key=lambda each: SessionRole(each[2]).rank):
         found[user, session] = SessionRole(role)
@@ -380,65 +332,10 @@ def _roles_of_members(users: set[int], opened: list[Session]) -> list[tuple[int,
     ]
 
 
-def writers_in(session_id: str) -> int:
-    """Return how many people can write in a session."""
-    owner = Session.objects.filter(pk=session_id).order_by().values("owner")
-    shared = _shares().filter(session=session_id, role=SessionRole.EDITOR).values("user")
-    opened = _open_sessions().filter(pk=session_id, workspace_role=SessionRole.EDITOR).values("workspace")
-    return owner.union(shared, _members_of(opened)).count()
-
-
-def _members_of(workspaces: QuerySet[Any]) -> QuerySet[Any]:
-    """Return the ids of the active members of workspaces, without guests."""
-    members = Membership.objects.filter(workspace__in=workspaces, user__is_active=True)
-    return members.exclude(role=Membership.Role.GUEST).values("user")
-
-
-def people_in(session_ids: Iterable[str]) -> set[int]:
-    """Return the ids of all users with access to any of these sessions, even if it is deleted, in one query."""
-    return {user_id for _session, user_id in places_of_people(session_ids)}
-
-
-def places_of_people(session_ids: Iterable[str]) -> list[tuple[str, int]]:
-    """Return each of these sessions with each user who has it in their list, even if it is deleted, in one query."""
-    ids = set(session_ids)
-    owners = Session.objects.filter(pk__in=ids, owner__is_active=True).values_list("pk", "owner_id")
-    shares = Share.objects.filter(session__in=ids, user__is_active=True)
-    guests = shares.filter(user__memberships__workspace=F("session__workspace")).values_list("session_id", "user_id")
-    return list(owners.union(guests, _entered(ids).values_list("session_id", "user_id")))
-
-
-def _entered(session_ids: Iterable[str]) -> QuerySet[UserSessionState]:
-    """Return the states of members who have opened sessions that are open to their workspace."""
-    entered = UserSessionState.objects.filter(session__in=session_ids, user__is_active=True)
-    return entered.filter(is_member("user", "session__workspace"), session__workspace_role__gt="")
-
-
-def editors_in(session_ids: Iterable[str]) -> set[tuple[int, str]]:
-    """Return who may write in sessions that are not deleted and are in their lists, in one query.
-
-    The result has pairs of user id and session id.
-    """
-    ids = set(session_ids)
-    owners = Session.objects.filter(pk__in=ids, owner__is_active=True).exclude(status=Session.Status.DELETED)
-    shares = _shares().filter(session__in=ids, role=SessionRole.EDITOR)
-    opened = _open_sessions().filter(pk__in=ids, workspace_role=SessionRole.EDITOR)
-    entered = _entered(ids).filter(session__in=opened.values("pk"))
-    pairs = owners.order_by().values_list("owner_id", "pk")
-    return set(pairs.union(shares.values_list("user_id", "session_id"), entered.values_list("user_id", "session_id")))
-
-
-def people_of(session: Session) -> QuerySet[User]:
-    """Return all users with access to a session that is not deleted, unordered."""
-    shared = _shares().filter(session=session).values("user")
-    opened = _members_of(_open_sessions().filter(pk=session.pk).values("workspace"))
-    return User.objects.filter(Q(pk=session.owner_id, is_active=True) | Q(pk__in=shared) | Q(pk__in=opened))
-
-
-def _shares() -> QuerySet[Share]:
+def shares() -> QuerySet[Share]:
     """Return valid shares: the user is active and still in the workspace, and the session is not deleted."""
-    shares = Share.objects.filter(user__is_active=True, user__memberships__workspace=F("session__workspace"))
-    return shares.exclude(session__status=Session.Status.DELETED)
+    valid = Share.objects.filter(user__is_active=True, user__memberships__workspace=F("session__workspace"))
+    return valid.exclude(session__status=Session.Status.DELETED)
 
 
 # What each request and each socket reads.
@@ -449,7 +346,7 @@ def _visible(user_id: int, session_id: str) -> QuerySet[Session]:
 
 
 def _roles_shared(user_id: int, session_id: str) -> QuerySet[Share, str]:
-    return _shares().filter(session=session_id, user=user_id).values_list("role", flat=True)
+    return shares().filter(session=session_id, user=user_id).values_list("role", flat=True)
 
 
 def _roles_open(user_id: int, session_id: str) -> QuerySet[Session, str]:

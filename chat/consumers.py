@@ -7,27 +7,26 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.contrib.auth import get_user
 from django.db import DatabaseError, InterfaceError
-from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from agents.messages import Json
 from chat import languages
-from chat.access import session_for
-from chat.commands import Command, Known, MalformedCommand, MarkRead, Ping, SessionCommand, Sync, longest_frame, parse
+from chat.command_frames import MalformedCommand, longest_frame, parse
+from chat.commands import Command, MarkRead, Ping, SessionCommand, Sync
 from chat.dispatch import execute
 from chat.errors import NoSuchSession, ServiceError, unavailable
 from chat.live.credentials import Credential, Login, Token
 from chat.live.feed import Feed
 from chat.live.hub import Hub
+from chat.live.sign_ins import role_and_name, user_of_browser
 from chat.live.socket_queue import RELOAD, SocketQueue, takes_nothing
 from chat.live.subscriber import (
     NO_SUCH_SESSION,
@@ -41,9 +40,7 @@ from chat.models import ApiToken, SessionRole, User
 from chat.origin import Origin, acting_from, origin_of_socket
 from chat.runner import runtime
 from chat.security.session_store import hash_key
-from chat.services.messages.senders import sender_in
 from chat.services.people import api_tokens
-from chat.services.people.second_factor import is_missing
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +54,8 @@ MOST_WAITING = 32
 LONGEST_WAITING = 10_000
 # A long frame counts as one frame more for each of these.
 CHARS_PER_FRAME = 200_000
+# The answer to a ping, by protocol.
+PONG = {"events": '{"type":"pong"}', "page": '{"op":"pong"}'}
 
 
 class AuthenticatedConsumer(AsyncWebsocketConsumer):
@@ -109,7 +108,7 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
 
     async def authenticate(self) -> User | None:
         """Return the user of the browser; None if they are not signed in or must set up a second factor first."""
-        return await self.hub.sign_ins.look_up(_user_of, self.scope)
+        return await self.hub.sign_ins.look_up(user_of_browser, self.scope)
 
     async def enter(self) -> None:
         """Subscribe the signed-in user."""
@@ -249,7 +248,7 @@ class SessionConsumer(AuthenticatedConsumer):
         self.session_id = self.scope["url_route"]["kwargs"]["session_id"]
         add_log_ids(session=self.session_id)
         try:
-            role, name = await self.hub.sign_ins.look_up(_role_and_name, self.user, self.session_id)
+            role, name = await self.hub.sign_ins.look_up(role_and_name, self.user, self.session_id)
         except NoSuchSession:
             await self.close(NO_SUCH_SESSION)
         except AWAY as error:
@@ -300,7 +299,10 @@ class SessionConsumer(AuthenticatedConsumer):
     async def _catch_up_until_current(self, viewer: Viewer) -> None:
         while (command := viewer.pending_sync) is not None and not viewer.socket_queue.closed:
             viewer.pending_sync = None
-            have = {message_id: _known(known) for message_id, known in command.have.items()}
+            have = {
+                message_id: {"length": known} if isinstance(known, int) else known.model_dump()
+                for message_id, known in command.have.items()
+            }
             async with self.hub.catching_up(self.user.pk):
                 work = viewer.feed.sync(viewer.socket_queue, self.user, command.since, have)
                 await _answer(viewer.socket_queue, command, work)
@@ -316,22 +318,6 @@ class SessionConsumer(AuthenticatedConsumer):
         """Execute a command in a thread of the hub, with the language and the origin of this socket."""
         with acting_from(self.origin):
             return languages.speaking(language, execute, self.user, self.session_id, command)
-
-
-def _user_of(scope: Mapping[str, Any]) -> User | None:
-    """Return the user of a browser's session, as Django's middleware does; None if a second factor is missing."""
-    if "session" not in scope:
-        return None
-    session = scope["session"]
-    request = HttpRequest()
-    request.session = session
-    user = scope["user"] if "user" in scope else get_user(request)
-    return user if isinstance(user, User) and not is_missing(user, session) else None
-
-
-def _role_and_name(user: User, session_id: str) -> tuple[SessionRole, str]:
-    session, role = session_for(user, session_id)
-    return role, sender_in(session, user)
 
 
 async def _answer(socket_queue: SocketQueue, command: Command, work: Coroutine[Any, Any, None]) -> None:
@@ -362,16 +348,9 @@ def _refuse(socket_queue: SocketQueue, ref: str | None, code: str, message: str,
     socket_queue.answer(_dump({"type": "refused", "ref": ref, "code": code, "message": message, **details}))
 
 
-def _known(known: Known | int) -> Json:
-    return {"length": known} if isinstance(known, int) else known.model_dump()
-
-
 def _dump(answer: Json) -> str:
     """Encode a response in ASCII: it can repeat what the client sent, and lone surrogates have no UTF-8 form."""
     return json.dumps(answer)
-
-
-PONG = {"events": '{"type":"pong"}', "page": '{"op":"pong"}'}
 
 
 class EventsConsumer(SessionConsumer):

@@ -29,7 +29,7 @@ from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.transaction import SessionTransaction
 
 Command = TypeVar("Command", bound=SessionCommand)
-Handler = Callable[[User, Session, Command], Json]
+Handler = Callable[[User, Session, Command], Json | None]
 HANDLERS: dict[type[SessionCommand], Handler[Any]] = {}
 
 
@@ -44,7 +44,7 @@ def execute(user: User, session_id: str, command: SessionCommand) -> Json:
         spend(command.limit, user.pk)
     if not command.for_guests:
         require_no_guest(user, session)
-    return HANDLERS[type(command)](user, session, command)
+    return HANDLERS[type(command)](user, session, command) or {}
 
 
 @transaction.atomic
@@ -100,7 +100,7 @@ def amend_message(
 
 
 def handles(kind: type[Command]) -> Callable[[Handler[Command]], Handler[Command]]:
-    """Register the handler of a command. It returns what the `ack` says beside the command's `ref`."""
+    """Register the handler of a command. It returns what the `ack` says beside the command's `ref`, if anything."""
 
     def register(handler: Handler[Command]) -> Handler[Command]:
         HANDLERS[kind] = handler
@@ -151,15 +151,13 @@ def _send_now(user: User, session: Session, command: commands.SendNow) -> Json:
 
 
 @handles(commands.Typing)
-def _typing(user: User, session: Session, command: commands.Typing) -> Json:
+def _typing(user: User, session: Session, command: commands.Typing) -> None:
     publisher.notify_typing(session.pk, user.pk)
-    return {}
 
 
 @handles(commands.Compact)
-def _compact(user: User, session: Session, command: commands.Compact) -> Json:
+def _compact(user: User, session: Session, command: commands.Compact) -> None:
     compaction.compact(session=session, author=user)
-    return {}
 
 
 @handles(commands.CancelRun)
@@ -221,21 +219,18 @@ def _accept_suggestion(user: User, session: Session, command: commands.AcceptSug
 
 
 @handles(commands.DismissSuggestion)
-def _dismiss_suggestion(user: User, session: Session, command: commands.DismissSuggestion) -> Json:
+def _dismiss_suggestion(user: User, session: Session, command: commands.DismissSuggestion) -> None:
     suggestions.dismiss(session=session, author=user, suggestion_id=command.id)
-    return {}
 
 
 @handles(commands.Exclude)
-def _exclude(user: User, session: Session, command: commands.Exclude) -> Json:
+def _exclude(user: User, session: Session, command: commands.Exclude) -> None:
     editing.include(session=session, author=user, message_id=command.id, included=False)
-    return {}
 
 
 @handles(commands.Include)
-def _include(user: User, session: Session, command: commands.Include) -> Json:
+def _include(user: User, session: Session, command: commands.Include) -> None:
     editing.include(session=session, author=user, message_id=command.id, included=True)
-    return {}
 
 
 @handles(commands.ExcludeBefore)
@@ -253,15 +248,13 @@ def _include_before(user: User, session: Session, command: commands.IncludeBefor
 
 
 @handles(commands.Remove)
-def _remove(user: User, session: Session, command: commands.Remove) -> Json:
+def _remove(user: User, session: Session, command: commands.Remove) -> None:
     editing.remove(session=session, author=user, message_id=command.id)
-    return {}
 
 
 @handles(commands.Restore)
-def _restore(user: User, session: Session, command: commands.Restore) -> Json:
+def _restore(user: User, session: Session, command: commands.Restore) -> None:
     editing.restore(session=session, author=user, message_id=command.id)
-    return {}
 
 
 @handles(commands.Fork)
@@ -279,31 +272,27 @@ def _fork(user: User, session: Session, command: commands.Fork) -> Json:
 
 
 @handles(commands.SetModel)
-def _set_model(user: User, session: Session, command: commands.SetModel) -> Json:
+def _set_model(user: User, session: Session, command: commands.SetModel) -> None:
     lifecycle.set_model(session=session, author=user, provider=command.provider, model=command.model)
-    return {}
 
 
 @handles(commands.SetAgent)
-def _set_agent(user: User, session: Session, command: commands.SetAgent) -> Json:
+def _set_agent(user: User, session: Session, command: commands.SetAgent) -> None:
     lifecycle.set_agent(session=session, author=user, agent=command.agent)
-    return {}
 
 
 @handles(commands.AddAgent)
-def _add_agent(user: User, session: Session, command: commands.AddAgent) -> Json:
+def _add_agent(user: User, session: Session, command: commands.AddAgent) -> None:
     agents.add_agent(session=session, author=user, agent=command.agent)
-    return {}
 
 
 @handles(commands.RemoveAgent)
-def _remove_agent(user: User, session: Session, command: commands.RemoveAgent) -> Json:
+def _remove_agent(user: User, session: Session, command: commands.RemoveAgent) -> None:
     agents.remove_agent(session=session, author=user, agent=command.agent)
-    return {}
 
 
 @handles(commands.Configure)
-def _configure(user: User, session: Session, command: commands.Configure) -> Json:
+def _configure(user: User, session: Session, command: commands.Configure) -> None:
     lifecycle.configure(
         session=session,
         author=user,
@@ -317,28 +306,23 @@ def _configure(user: User, session: Session, command: commands.Configure) -> Jso
         memory=command.memory,
         knowledge=command.knowledge,
     )
-    return {}
 
 
 @handles(commands.Rename)
-def _rename(user: User, session: Session, command: commands.Rename) -> Json:
+def _rename(user: User, session: Session, command: commands.Rename) -> None:
     lifecycle.rename(session=session, author=user, title=command.title)
-    return {}
 
 
 @handles(commands.SetSystemPrompt)
-def _set_system_prompt(user: User, session: Session, command: commands.SetSystemPrompt) -> Json:
+def _set_system_prompt(user: User, session: Session, command: commands.SetSystemPrompt) -> None:
     lifecycle.set_system_prompt(session=session, author=user, system_prompt=command.system_prompt, seen=command.seen)
-    return {}
 
 
 @handles(commands.MarkRead)
-def _mark_read(user: User, session: Session, command: commands.MarkRead) -> Json:
+def _mark_read(user: User, session: Session, command: commands.MarkRead) -> None:
     user_state.mark_read(session=session, user=user, revision=command.revision)
-    return {}
 
 
 @handles(commands.SaveDraft)
-def _save_draft(user: User, session: Session, command: commands.SaveDraft) -> Json:
+def _save_draft(user: User, session: Session, command: commands.SaveDraft) -> None:
     user_state.save_draft(session=session, user=user, text=command.text)
-    return {}

@@ -1,23 +1,17 @@
-"""Messages and sessions as plain values, for pages, sockets and API clients alike."""
+"""Messages as plain values, for pages, sockets and API clients alike."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
-from typing import Any, Literal, get_args
+from operator import attrgetter
+from typing import Any, get_args
 
 from agents.errors import Remedy
 from agents.messages import Json
 from agents.prices import Money
-from agents.reasoning import Reasoning
 from agents.sources import cited, read_sources
-from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, attached_to
-
-AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
-# What the agent does besides answering.
-Activity = Literal["", "compacting", "retrying"]
-# How a compaction ended. "changed": messages were changed while the model read them, "nothing": there were none.
-CompactionOutcome = Literal["done", "failed", "stopped", "changed", "nothing"]
+from chat.models import Attachment, ChatMessage, Session, attached_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +212,6 @@ class MessageSnapshot:
             turn_id=row.turn_id,
             response_id=row.response_id,
             include_in_context=row.include_in_context,
-            edited=row.edited_at is not None,
             timestamp=row.timestamp.isoformat(),
             duration_ms=row.duration_ms,
             duration_seconds=row.duration_seconds,
@@ -227,13 +220,6 @@ class MessageSnapshot:
             words=_words(row),
             error=_error(row) if row.type == "error" else None,
             attachments=tuple(map(AttachmentSnapshot.from_row, attached_to(row))),
-            edited_by=row.edited_by_name,
-            edited_by_id=row.edited_by_id,
-            suggested_by=row.suggested_by_name,
-            suggestions=row.open_suggestions,
-            end_reason=row.end_reason,
-            stopped_by=row.stopped_by_name,
-            stopped_by_id=row.stopped_by_id,
             held=row.held,
             sources=_sources(row),
             mentions=tuple(MentionSnapshot(*each) for each in row.mentions or ()),
@@ -245,6 +231,7 @@ class MessageSnapshot:
             agent_id=row.agent_id,
             workflow_id=row.workflow_id,
             schedule=_schedule(row),
+            **_marks(row),
         )
 
     @classmethod
@@ -252,7 +239,9 @@ class MessageSnapshot:
         # During an upgrade a process of the version before sends fewer fields.
         values = {name: data[name] for name in _MESSAGE if name in data}
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
-        values["tool"] = _tool_from_json(data["tool"]) if data["tool"] else None
+        if tool := data["tool"]:
+            subsession = SubsessionSnapshot.from_json(tool.get("subsession"))
+            values["tool"] = ToolSnapshot(**{**tool, "subsession": subsession})
         values["error"] = ErrorSnapshot(**data["error"]) if data.get("error") else None
         values["schedule"] = ScheduleSnapshot(**data["schedule"]) if data.get("schedule") else None
         values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
@@ -278,10 +267,7 @@ class MessageSnapshot:
 _MESSAGE, _USAGE, _TOOL = (
     tuple(each.name for each in fields(kind)) for kind in (MessageSnapshot, UsageSnapshot, ToolSnapshot)
 )
-
-
-def _tool_from_json(data: Json) -> ToolSnapshot:
-    return ToolSnapshot(**{**data, "subsession": SubsessionSnapshot.from_json(data.get("subsession"))})
+_usage_values = attrgetter(*_USAGE)
 
 
 def money_of(data: Json) -> Money:
@@ -289,9 +275,23 @@ def money_of(data: Json) -> Money:
     return Money(Decimal(str(data["amount"])), str(data["currency"]))
 
 
+def _marks(row: ChatMessage) -> dict[str, Any]:
+    """Return who has edited a message, and how its turn ended."""
+    return {
+        "edited": row.edited_at is not None,
+        "edited_by": row.edited_by_name,
+        "edited_by_id": row.edited_by_id,
+        "suggested_by": row.suggested_by_name,
+        "suggestions": row.open_suggestions,
+        "end_reason": row.end_reason,
+        "stopped_by": row.stopped_by_name,
+        "stopped_by_id": row.stopped_by_id,
+    }
+
+
 def _usage(row: ChatMessage) -> UsageSnapshot | None:
-    values = [getattr(row, name) for name in _USAGE]
-    return UsageSnapshot(*values) if any(value is not None for value in values) else None
+    values = _usage_values(row)
+    return UsageSnapshot(*values) if set(values) != {None} else None
 
 
 def _sources(row: ChatMessage) -> tuple[SourceSnapshot, ...]:
@@ -361,115 +361,3 @@ def _files(row: ChatMessage) -> list[Json]:
         and isinstance(each.get("media_type"), str)
         and isinstance(each.get("size"), int)
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionSnapshot:
-    """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03).
-
-    `agents` are all of its agents, its own first, if there are several: names, titles, providers, models and icons.
-    `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `agent_icon` is the
-    icon of its own agent; "" for none. `reasoning_effort` and
-    `thinking_budget` are the session's choice as far as its model offers one; "" and None leave it to the model.
-    `activity` is "compacting" while the agent summarises earlier messages instead of answering.
-    """
-
-    id: str
-    title: str
-    status: str
-    agent: str
-    provider: str
-    model: str
-    system_prompt: str
-    owner_id: int
-    revision: int
-    context_used: int | None
-    context_window: int | None
-    session_total_tokens: int
-    agent_status: AgentStatus
-    tool_name: str
-    agent_title: str = ""
-    agent_icon: str = ""
-    mode: str = Session.Mode.AGENT.value
-    replies: str = Session.Replies.ALL.value
-    replies_auto: bool = False
-    agents: tuple[Json, ...] = ()
-    reasoning_effort: str = ""
-    thinking_budget: int | None = None
-    activity: Activity = ""
-
-    @classmethod
-    def from_row(
-        cls,
-        session: Session,
-        agent_status: AgentStatus,
-        tool_name: str,
-        agent_title: str,
-        reasoning: Reasoning,
-        agents: tuple[Json, ...] = (),
-        activity: Activity = "",
-        agent_icon: str = "",
-    ) -> SessionSnapshot:
-        return cls(
-            id=session.id,
-            title=session.title,
-            status=session.status,
-            agent=session.agent,
-            provider=session.provider,
-            model=session.model,
-            system_prompt=session.system_prompt,
-            owner_id=session.owner_id,
-            revision=session.revision,
-            context_used=session.context_used,
-            context_window=session.context_window,
-            session_total_tokens=session.total_tokens,
-            agent_status=agent_status,
-            tool_name=tool_name,
-            agent_title=agent_title,
-            agent_icon=agent_icon,
-            mode=session.mode,
-            replies=session.replies,
-            replies_auto=session.replies_auto,
-            agents=agents,
-            reasoning_effort=reasoning.effort,
-            thinking_budget=reasoning.budget,
-            activity=activity,
-        )
-
-    @property
-    def context_percent(self) -> float | None:
-        return context_percent(self.context_used, self.context_window)
-
-    @property
-    def icons(self) -> dict[str, str]:
-        """The icons of its agents by name, of those that have one."""
-        known = {self.agent: self.agent_icon} | {each["name"]: each["icon"] for each in self.agents}
-        return {name: icon for name, icon in known.items() if icon}
-
-    def to_json(self) -> Json:
-        return {**asdict(self), "agents": list(self.agents), "context_percent": self.context_percent}
-
-
-def context_percent(used: int | None, window: int | None) -> float | None:
-    """Share of the context window in use, one decimal; None while either figure is unknown (RUN-04)."""
-    if used is None or not window:
-        return None
-    return round(used * 100 / window, 1)
-
-
-def activity(run: SessionRun) -> Activity:
-    return "compacting" if run.compacting and run.state != RunState.IDLE else ""
-
-
-def agent_status(run: SessionRun, running_tools: list[str], *, is_asking: bool = False) -> tuple[AgentStatus, str]:
-    """Tell what the agent does now, from the rows (RUN-03): status and, while tools run, the tool's name.
-
-    `is_asking`: a running tool waits for people.
-    """
-    if run.state == RunState.IDLE:
-        return "idle", ""
-    if (run.state == RunState.WAITING and not run.delegating) or (run.state == RunState.RUNNING and is_asking):
-        return "waiting", ""
-    if running_tools:
-        return "tool_calling", running_tools[-1]
-    return "thinking", ""

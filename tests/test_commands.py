@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chat.command_frames import LONGEST_EXPLANATION, MalformedCommand, parse
 from chat.commands import (
     COMMANDS,
-    LONGEST_EXPLANATION,
     LONGEST_PROMPT,
     MOST_KNOWN,
     AcceptSuggestion,
@@ -30,7 +30,6 @@ from chat.commands import (
     Include,
     IncludeBefore,
     Known,
-    MalformedCommand,
     MarkRead,
     Ping,
     Remove,
@@ -52,7 +51,6 @@ from chat.commands import (
     Sync,
     Typing,
     Withdraw,
-    parse,
 )
 from chat.dispatch import HANDLERS
 from tests.support.effort import cases

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat import long_json
-from chat.commands import MalformedCommand, longest_frame, parse
+from chat.command_frames import MalformedCommand, longest_frame, parse
 from tests.support.effort import cases
 
 values = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.text(max_size=3), max_size=3)

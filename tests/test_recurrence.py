@@ -109,7 +109,7 @@ def test_any_text_is_an_expression_or_an_error(text: str) -> None:
         return
     assert valid_cron(cron) == cron
     assert next_after(cron, "Europe/Berlin", datetime(2026, 1, 1, tzinfo=UTC)) is not None
-    assert rhythm_words(cron)
+    assert rhythm_words(from_cron(cron))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_rhythm_words_name_the_rhythm() -> None:
         "15 0-23/6 * * *": "Every 6 hours at minute 15",
         "0 9 * 1 *": "By cron expression 0 9 * 1 *",
     }
-    assert {cron: rhythm_words(cron) for cron in words} == words
+    assert {cron: rhythm_words(from_cron(cron)) for cron in words} == words
 
 
 def test_zone_names_are_those_of_places() -> None:

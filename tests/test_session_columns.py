@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chat.models import Session
 from chat.services.sessions.forking import INHERITED
-from chat.snapshots import SessionSnapshot
+from chat.session_snapshot import SessionSnapshot
 from chat.transfer.document.schema import SessionPart
 from chat.transfer.exporting.as_json import SESSION
 

@@ -74,9 +74,6 @@ def knowledge_tools(files: Sequence[File]) -> tuple[Tool, ...]:
     return replace(search_knowledge, description=listed), read_knowledge
 
 
-KNOWLEDGE_TOOLS = (search_knowledge, read_knowledge)
-
-
 def _knowledge(context: ToolContext) -> Knowledge:
     if context.knowledge is None:
         raise ToolError("No files are chosen for this session.")

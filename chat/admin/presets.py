@@ -35,6 +35,22 @@ else:
     Form = forms.ModelForm
     Admin = admin.ModelAdmin
 
+# The fields of an agent, and those of its place in the list.
+CONFIGURED = (
+    "name",
+    "title",
+    "icon",
+    "model",
+    "reasoning_effort",
+    "thinking_budget",
+    "system_prompt",
+    "tools",
+    "allowed_hosts",
+    "knowledge",
+    "max_rounds",
+    "prompts",
+)
+IN_LIST = ("is_offered", "position")
 HELP_TEXTS = {
     "name": _("Letters, digits, dots, - and _. Overrides the agent of the same name in the configuration file."),
     "title": _("The name that people see. If empty, the name above."),
@@ -205,22 +221,7 @@ class PresetForm(Form):
 
     class Meta:
         model = AgentPreset
-        fields = (
-            "name",
-            "title",
-            "icon",
-            "model",
-            "reasoning_effort",
-            "thinking_budget",
-            "system_prompt",
-            "tools",
-            "allowed_hosts",
-            "knowledge",
-            "max_rounds",
-            "prompts",
-            "is_offered",
-            "position",
-        )
+        fields = (*CONFIGURED, *IN_LIST)
         help_texts = HELP_TEXTS
 
     def clean_model(self) -> str:
@@ -323,24 +324,11 @@ class PresetAdmin(BoundedSearch, Admin):
                     "New sessions use what is saved here. Existing sessions keep their own copy, so "
                     "changing or deleting an agent doesn’t affect them."
                 ),
-                "fields": (
-                    "name",
-                    "title",
-                    "icon",
-                    "model",
-                    "reasoning_effort",
-                    "thinking_budget",
-                    "system_prompt",
-                    "tools",
-                    "allowed_hosts",
-                    "knowledge",
-                    "max_rounds",
-                    "prompts",
-                ),
+                "fields": CONFIGURED,
             },
         ),
         (_("Approvals"), {"fields": ("deny", "ask", "allow")}),
-        (_("In the list"), {"fields": ("is_offered", "position")}),
+        (_("In the list"), {"fields": IN_LIST}),
     )
 
     @admin.display(description=_("title"), ordering="title")

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.admin.base import ReadOnly, time_column
 from chat.admin.shares import SessionColumn
 from chat.models import Schedule
+from chat.recurrence import from_cron
 from chat.rendering.text.schedule_words import outcome_words, pause_words, rhythm_words
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class ScheduleAdmin(ReadOnly, SessionColumn, Schedules):
 
     @admin.display(description=_("Repeat"), ordering="cron")
     def rhythm(self, row: Schedule) -> str:
-        return rhythm_words(row.cron)
+        return rhythm_words(from_cron(row.cron))
 
     @admin.display(description=_("Last outcome"))
     def outcome(self, row: Schedule) -> str:

@@ -12,12 +12,13 @@ from pydantic import Field
 
 from agents.config import PromptConfig, PromptIcon
 from agents.registry import opening
-from chat.access import Permission, agent_in, agent_to_change, may, may_change_agent, workspace_where
+from chat.access import agent_in, agent_to_change, may, may_change_agent, workspace_where
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body
 from chat.api.responses import json_response
 from chat.commands import LONGEST_PROMPT
 from chat.models import AgentPreset
+from chat.permissions import Permission
 from chat.queries import presets
 from chat.queries.members_agents import SeenAgent, seen_agents
 from chat.queries.preset_prompts import MAX_PROMPT_LENGTH, MAX_PROMPTS

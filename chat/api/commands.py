@@ -9,7 +9,8 @@ from typing import Any
 from agents.messages import Json
 from chat.api.auth import ApiRequest
 from chat.api.responses import if_match_revisions
-from chat.commands import SessionCommand, checked
+from chat.command_frames import checked
+from chat.commands import SessionCommand
 from chat.dispatch import amend, amend_message
 from chat.errors import NoSuchMessage, ServiceError
 

@@ -18,7 +18,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from pydantic import ConfigDict, Field
 
 from chat.api.parsing import NotJson
-from chat.commands import LONGEST_EXPLANATION, MalformedCommand
+from chat.command_frames import LONGEST_EXPLANATION, MalformedCommand
 from chat.db import is_away
 from chat.errors import (
     Busy,

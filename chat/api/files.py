@@ -15,8 +15,8 @@ from ninja.files import UploadedFile
 from chat import ids
 from chat.api.auth import ApiRequest, session_of
 from chat.api.errors import problem
+from chat.api.message_schemas import AttachmentOut
 from chat.api.responses import client_has, json_response, no_content
-from chat.api.schemas import AttachmentOut
 from chat.downloads import of_stored, requested_range
 from chat.files.plain import MOST_BYTES, charset_of
 from chat.models import Attachment, SessionRole

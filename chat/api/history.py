@@ -14,8 +14,8 @@ from agents.messages import Json
 from chat.access import session_for
 from chat.api.auth import ApiRequest, session_of
 from chat.api.commands import checked_id, run_message_command
+from chat.api.message_schemas import MESSAGE_ID, MessageOut, MessageRole, MessageType
 from chat.api.responses import json_response
-from chat.api.schemas import MESSAGE_ID, MessageOut, MessageRole, MessageType
 from chat.commands import Number
 from chat.errors import NoSuchMessage, ServiceError
 from chat.models import ChatMessage, SessionRole, User

@@ -11,13 +11,14 @@ from django.http.response import HttpResponseBase
 from ninja import Router, Schema
 from pydantic import Field
 
-from chat.access import Permission, workspace_where
+from chat.access import workspace_where
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
 from chat.downloads import file_name, passed_on
 from chat.limits import quotas
 from chat.models import ApiToken
+from chat.permissions import Permission
 from chat.queries.workspace_usage import usage_by_owner
 from chat.services.people import guests, members, workspaces
 from chat.transfer.public import export_person

@@ -13,9 +13,9 @@ from pydantic import Field, model_validator
 
 from chat.api.auth import ApiRequest, session_of
 from chat.api.commands import checked_id, run_command, run_message_command, run_message_commands
+from chat.api.message_schemas import MESSAGE_ID, TURN_ID, AttachmentOut, MessageOut, MessagePage
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
-from chat.api.schemas import MESSAGE_ID, TURN_ID, AttachmentOut, MessageOut, MessagePage
 from chat.api.streams import require_stream_slot
 from chat.api.waiting import LONGEST_WAIT, wait_for_turn
 from chat.commands import MOST_KNOWN, Number

@@ -11,12 +11,13 @@ from pydantic import Field
 
 from agents.messages import Json
 from agents.questions import LONGEST_NOTE
-from chat.access import Permission, workspace_where
+from chat.access import workspace_where
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
 from chat.errors import Invalid
 from chat.models import MemoryNote
+from chat.permissions import Permission
 from chat.queries.memory import kept_and_removed
 from chat.services.people import memory
 

@@ -14,7 +14,7 @@ from ninja.parser import Parser
 from pydantic import ConfigDict, Field
 
 from chat import long_json
-from chat.commands import MalformedCommand
+from chat.command_frames import MalformedCommand
 
 # A name of an agent, provider or model. PostgreSQL stores no NUL characters.
 Name = Annotated[str, Field(max_length=80, pattern=r"^[^\x00]*$")]

@@ -23,8 +23,8 @@ from chat import ids
 from chat.access import session_for
 from chat.agents_setup import registry
 from chat.api.auth import ApiRequest, session_of
+from chat.api.message_schemas import MoneyOut
 from chat.api.responses import json_response
-from chat.api.schemas import MoneyOut
 from chat.errors import ServiceError
 from chat.models import Attachment, ChatMessage, ModelRequest, Session, SessionRole, attached_to
 from chat.projections.attached import as_text
@@ -40,7 +40,7 @@ from chat.rendering.text.translation import translate
 from chat.runner.agent_input import prompt_of, view_of
 from chat.runner.file_parts import FileParts, file_sizes, load_file_parts, read
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
-from chat.snapshots import context_percent
+from chat.session_snapshot import context_percent
 
 router = Router(tags=["Context"])
 Form = Literal["openai", "responses", "anthropic"]

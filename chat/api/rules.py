@@ -9,11 +9,12 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from agents.approval import MOST_APPROVALS
-from chat.access import Permission, workspace_where
+from chat.access import workspace_where
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
 from chat.models import ApprovalRule
+from chat.permissions import Permission
 from chat.queries.workspace_rules import rules_in
 from chat.services.people import workspace_rules
 

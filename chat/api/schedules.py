@@ -12,9 +12,9 @@ from pydantic import Field
 
 from agents.messages import Json
 from chat.api.auth import ApiRequest, session_of
+from chat.api.message_schemas import SESSION_ID
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
-from chat.api.schemas import SESSION_ID
 from chat.errors import Invalid
 from chat.models import Schedule
 from chat.queries.schedules import outcome_now, schedules_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from django.db.models import Q
 from django.http import HttpResponse
@@ -16,15 +16,14 @@ from agents.reasoning import LARGEST_BUDGET
 from chat.access import session_for
 from chat.api.auth import ApiRequest, workspace_of
 from chat.api.commands import make_command
+from chat.api.message_schemas import MODE, Mode
 from chat.api.parsing import Body, Name
 from chat.api.responses import if_match_revisions, json_response, no_content
 from chat.api.schemas import (
     COMPACT_AT,
     KNOWLEDGE,
     MEMORY,
-    MODE,
     REPLIES,
-    Mode,
     SessionOut,
     SessionPage,
     cursor_of,
@@ -32,16 +31,8 @@ from chat.api.schemas import (
     session_out,
     summary_out,
 )
-from chat.commands import (
-    LONGEST_PROMPT,
-    MOST_FILES,
-    MOST_ROUNDS,
-    MOST_TOOLS,
-    EffortName,
-    MalformedCommand,
-    SessionCommand,
-    ToolName,
-)
+from chat.command_frames import MalformedCommand
+from chat.commands import LONGEST_PROMPT, MOST_FILES, MOST_ROUNDS, MOST_TOOLS, EffortName, SessionCommand, ToolName
 from chat.dispatch import amend
 from chat.models import Session
 from chat.queries.session_list import ListFilter, listed_before
@@ -149,8 +140,8 @@ def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> HttpRespon
 def create_session(request: ApiRequest, body: BodyParam[NewSession | None] = None) -> HttpResponse:
     """If there is a `text`, it is sent as the first message. 200: a request with this key has made the session."""
     body = body or NewSession.model_validate({})
-    chosen = body.model_dump(exclude={"key", "workspace", "config"})
-    config = body.config.model_dump() if body.config else {}
+    chosen = body.model_dump(exclude={"key", "workspace", "mode", "config"})
+    config: Any = {"mode": body.mode} | (body.config.model_dump() if body.config else {})
 
     def make(session_id: str, key_digest: str | None) -> Session:
         workspace = workspace_of(request, body.workspace)
@@ -159,8 +150,8 @@ def create_session(request: ApiRequest, body: BodyParam[NewSession | None] = Non
             workspace=workspace,
             session_id=session_id,
             key_digest=key_digest,
+            configuration=config,
             **chosen,
-            **config,
         )
 
     fields = body.model_dump(exclude={"key"})

@@ -12,9 +12,10 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from chat.api.auth import ApiRequest, session_of
+from chat.api.message_schemas import SESSION_ID
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
-from chat.api.schemas import SESSION_ID, RoleName
+from chat.api.schemas import RoleName
 from chat.models import SessionRole, User
 from chat.services.people import sharing
 

@@ -14,8 +14,8 @@ from pydantic import Field
 from chat.access import session_for
 from chat.api.auth import ApiRequest, session_of
 from chat.api.events import STREAM, LastEvent, StreamQuery
+from chat.api.message_schemas import CitedSource, Mode
 from chat.api.responses import json_response
-from chat.api.schemas import CitedSource, Mode
 from chat.api.streams import credential_of, require_stream_slot, stream_response
 from chat.commands import Number
 from chat.errors import ServiceError

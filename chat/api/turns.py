@@ -13,9 +13,10 @@ from pydantic import Field
 from chat.access import session_for
 from chat.api.auth import ApiRequest
 from chat.api.commands import checked_id, run_command, run_message_command
+from chat.api.message_schemas import SESSION_ID
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
-from chat.api.schemas import SESSION_ID, SessionAgent
+from chat.api.schemas import SessionAgent
 from chat.commands import Number
 from chat.models import SessionRole
 from chat.queries import cast, presets

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import posixpath
 import re
-from functools import cache
 from pathlib import Path
 
-from django.conf import settings
 from django.contrib.staticfiles import finders
+
+from chat.caches import kept_unless_debug
 
 _IMPORT = re.compile(r'^(?:import|export) (?:[^"]*? from )?"(\.[^"]+)";', re.MULTILINE)
 
 
+@kept_unless_debug
 def modules_of(script: str) -> tuple[str, ...]:
     """Name, by their paths below static/, all modules that a script imports, directly or not, in a stable order.
 
     What it imports later (`import(…)`) is not among them.
     """
-    return _modules_of(script) if settings.DEBUG else _kept(script)
-
-
-def _modules_of(script: str) -> tuple[str, ...]:
     found: set[str] = set()
     waiting = [script]
     while waiting:
@@ -30,9 +27,6 @@ def _modules_of(script: str) -> tuple[str, ...]:
         waiting.extend(imported - found)
         found |= imported
     return tuple(sorted(found - {script}))
-
-
-_kept = cache(_modules_of)
 
 
 def _imports(module: str) -> list[str]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from agents.messages import Json
-from chat.snapshots import Activity, AgentStatus, CompactionOutcome, MessageSnapshot, context_percent
+from chat.session_snapshot import Activity, AgentStatus, CompactionOutcome, context_percent
+from chat.snapshots import MessageSnapshot
 
 # Upper bounds in characters for a file's record and for a pair of positions.
 FILE_WEIGHT = 500

@@ -34,12 +34,9 @@ def ended(entries: Iterable[Credential]) -> set[Credential]:
     entries = set(entries)
     logins = {entry for entry in entries if isinstance(entry, Login)}
     tokens = {entry for entry in entries if isinstance(entry, Token)}
-    return {*(_signed_out(logins) if logins else ()), *(_revoked(tokens) if tokens else ())}
-
-
-def _revoked(tokens: set[Token]) -> set[Token]:
-    alive = api_tokens.alive(token.token_id for token in tokens)
-    return {token for token in tokens if token.token_id not in alive}
+    alive = api_tokens.alive(token.token_id for token in tokens) if tokens else set()
+    revoked = {token for token in tokens if token.token_id not in alive}
+    return {*(_signed_out(logins) if logins else ()), *revoked}
 
 
 def _signed_out(logins: set[Login]) -> set[Login]:

@@ -50,7 +50,8 @@ from chat.live.event_types import (
     UserMessageEvent,
 )
 from chat.queries.messages import Changes
-from chat.snapshots import MessageSnapshot, SessionSnapshot
+from chat.session_snapshot import SessionSnapshot
+from chat.snapshots import MessageSnapshot
 
 # What one frame of an answer to `sync` holds: so many messages, and so many characters if they are more than one.
 MOST_MESSAGES = 200

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict  # that of typing is not supported by py
 
 from agents.errors import Remedy
 from agents.messages import Json
-from chat.snapshots import Activity, AgentStatus, CompactionOutcome
+from chat.session_snapshot import Activity, AgentStatus, CompactionOutcome
 
 # A key that JSON Schema does not have: the name of the schema that describes the object.
 DESCRIBED_BY = "x-described-by"

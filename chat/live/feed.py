@@ -32,7 +32,7 @@ from chat.live import sync
 from chat.live.event_json import dump, event_frame, rest_frame
 from chat.live.presence import Presence, PresenceTracker, presence_event, presence_frame, typing_frame
 from chat.live.socket_queue import SocketQueue
-from chat.live.streaming_message import StreamingMessage
+from chat.live.streaming_message import StreamingMessage, StreamingMessages
 from chat.live.subscriber import TRY_LATER, Protocol, Subscriber
 from chat.live.subscribers import Audience
 from chat.live.sync import Answer
@@ -51,7 +51,8 @@ from chat.rendering.messages.frames import (
     status_frame,
     usage_frame,
 )
-from chat.snapshots import MessageSnapshot, SessionSnapshot
+from chat.session_snapshot import SessionSnapshot
+from chat.snapshots import MessageSnapshot
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class Feed:
         self._audience = Audience()
         self.people = PresenceTracker(session_id, hub, self._audience.people, self._tell_presence)
         self._threads = threads
-        self._streaming: dict[str, StreamingMessage] = {}
+        self._streaming = StreamingMessages(threads, send=self._audience.tell_text, filled=self._text_filled)
         self._head = 0
         self._events: deque[ChatEvent] = deque()
         self._reading: asyncio.Task[None] | None = None
@@ -94,9 +95,7 @@ class Feed:
             self._reading.cancel()
         for task in self._drawing:
             task.cancel()
-        for streaming in self._streaming.values():
-            streaming.close()
-        self._streaming.clear()
+        self._streaming.close()
         self.people.close()
 
     # -- events from the channel layer --------------------------------------------------------------------------------
@@ -132,7 +131,7 @@ class Feed:
             return False
         if message.status == "streaming":
             return True
-        return self._finish(event.id, message.text) and (not self._audience.pages or is_quick(message))
+        return self._streaming.finish(event.id, message.text) and (not self._audience.pages or is_quick(message))
 
     async def _handle_with_row(self, event: SessionChanged | MessageChanged) -> None:
         try:
@@ -149,7 +148,7 @@ class Feed:
         if message is None or message.status == "streaming":
             return {}
         frames, body = dict[str, Json](), None
-        is_finished = self._finish(message.id, message.text)
+        is_finished = self._streaming.finish(message.id, message.text)
         if is_markdown(message) and (self._audience.pages or not is_finished):
             blocks = await render.draw(message.text)
             if streaming := self._streaming.pop(message.id, None):
@@ -175,7 +174,7 @@ class Feed:
             self._tell_events(event)
         match event:
             case TextAppended():
-                self._get_or_add(event.id, is_call=event.arguments).receive(event)
+                self._streaming.get_or_add(event.id, is_call=event.arguments).receive(event)
                 self._audience.notify_readers()
             case StatusChanged():
                 self._audience.show(lambda: status_frame(event))
@@ -194,9 +193,14 @@ class Feed:
             case MessageRemoved():
                 self._removed(event)
             case MessagesShifted():
-                self._shifted(event)
+                self._tell_events(event)
+                shift = {"op": "shift", "revision": event.revision, "from": event.start, "by": event.by}
+                self._audience.tell_pages(shift, event.revision)
+                self._reached(event.revision)
             case ContextChanged():
-                self._context_changed(event)
+                self._tell_events(event)
+                self._audience.show(lambda: context_frame(event.revision, event.included, event.places), event.revision)
+                self._reached(event.revision)
             case SessionChanged():
                 raise AssertionError("SessionChanged is handled with its row")
 
@@ -207,9 +211,9 @@ class Feed:
             self._removed(MessageRemoved(event.revision, event.id))
             return
         if message.status != "streaming":
-            self._finish(event.id, message.text)
+            self._streaming.finish(event.id, message.text)
         elif event.revision > self.revision or event.id in self._streaming:  # otherwise it may be complete by now
-            self._get_or_add(event.id, is_call=message.type == "tool_group").update(message.text)
+            self._streaming.get_or_add(event.id, is_call=message.type == "tool_group").update(message.text)
         if message.role == "user":
             self.people.stops(message.user_id)
         self._tell_events(event, message)
@@ -220,20 +224,9 @@ class Feed:
         self._reached(event.revision)
 
     def _removed(self, event: MessageRemoved) -> None:
-        self._forget(event.id)
+        self._streaming.forget(event.id)
         self._tell_events(event)
         self._audience.tell_pages({"op": "remove", "revision": event.revision, "id": event.id}, event.revision)
-        self._reached(event.revision)
-
-    def _shifted(self, event: MessagesShifted) -> None:
-        self._tell_events(event)
-        frame = {"op": "shift", "revision": event.revision, "from": event.start, "by": event.by}
-        self._audience.tell_pages(frame, event.revision)
-        self._reached(event.revision)
-
-    def _context_changed(self, event: ContextChanged) -> None:
-        self._tell_events(event)
-        self._audience.show(lambda: context_frame(event.revision, event.included, event.places), event.revision)
         self._reached(event.revision)
 
     def _session_changed(self, event: SessionChanged, session: SessionSnapshot | None) -> None:
@@ -247,26 +240,6 @@ class Feed:
         self._audience.notify_readers(revision)
 
     # -- streaming messages -------------------------------------------------------------------------------------------
-
-    def _get_or_add(self, message_id: str, *, is_call: bool) -> StreamingMessage:
-        if message_id not in self._streaming:
-            pages = self._audience.tell_text
-            self._streaming[message_id] = StreamingMessage(
-                message_id, self._threads, send=pages, filled=self._text_filled, ended=self._forget, is_call=is_call
-            )
-        return self._streaming[message_id]
-
-    def _finish(self, message_id: str, text: str) -> bool:
-        """Send the end of a streaming message. False: its text must be drawn elsewhere first."""
-        streaming = self._streaming.get(message_id)
-        if streaming is not None and not streaming.finish(text):
-            return False
-        self._streaming.pop(message_id, None)
-        return True
-
-    def _forget(self, message_id: str) -> None:
-        if streaming := self._streaming.pop(message_id, None):
-            streaming.close()
 
     def _text_filled(self, text: TextAppended) -> None:
         """Send text that was read from the row. Pages get it as frames, unless they do not have its beginning yet."""
@@ -321,8 +294,7 @@ class Feed:
         logger.warning("Session %s lost its last changes in a failover; its viewers connect again", self.session_id)
         self.revision, self._head = revision, 0
         self._events.clear()
-        for message_id in list(self._streaming):
-            self._forget(message_id)
+        self._streaming.close()
         for each in self.subscribers:
             each.close(TRY_LATER)
 
@@ -395,7 +367,7 @@ class Feed:
         for message_id, text in texts.items():
             is_known = message_id in self._streaming
             if is_known or self.revision <= revision:
-                self._get_or_add(message_id, is_call=message_id in calls).update(text)
+                self._streaming.get_or_add(message_id, is_call=message_id in calls).update(text)
             if not is_known and message_id in self._streaming:
                 self._streaming[message_id].check_later()
 

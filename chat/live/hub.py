@@ -192,9 +192,6 @@ class Hub:
         if isinstance(subscriber, SocketQueue) and not subscriber.over_http:
             self._sockets.setdefault(subscriber.user_id, WeakSet()).add(subscriber)
 
-    def _forget_absent_users(self) -> None:
-        self._sockets = {user_id: sockets for user_id, sockets in self._sockets.items() if len(sockets)}
-
     # -- subscribers -----------------------------------------------------------------------------------------------
 
     def _subscribers(self) -> Iterator[Subscriber]:
@@ -286,13 +283,10 @@ class Hub:
             case "session.typing":
                 feed.people.types(message["user"])
             case _:
-                self._handle_events(feed, message)
-
-    def _handle_events(self, feed: Feed, message: Message) -> None:
-        events = [decode(event) for event in message["events"]]
-        feed.receive(events, message.get("head"))
-        if any(isinstance(event, AccessChanged) for event in events):
-            self._check_access_soon([feed])
+                events = [decode(event) for event in message["events"]]
+                feed.receive(events, message.get("head"))
+                if any(isinstance(event, AccessChanged) for event in events):
+                    self._check_access_soon([feed])
 
     # -- the beacon -------------------------------------------------------------------------------------------------
 
@@ -301,7 +295,7 @@ class Hub:
         while True:
             await asyncio.sleep(BEACON_INTERVAL)
             self._without_session = {socket_queue for socket_queue in self._without_session if not socket_queue.closed}
-            self._forget_absent_users()
+            self._sockets = {user_id: sockets for user_id, sockets in self._sockets.items() if len(sockets)}
             try:
                 await self._beacon([feed for feed in self._feeds.values() if feed.subscribers])
                 await self._check_credentials(list(self._subscribers()))

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
+from django.contrib.auth import get_user
+from django.http import HttpRequest
+
+from chat.access import session_for
 from chat.db import Threads
+from chat.models import SessionRole, User
+from chat.services.messages.senders import sender_in
+from chat.services.people.second_factor import is_missing
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,3 +58,20 @@ class SignIns:
     def _is_hanging(self) -> bool:
         began = list(self._began.values())
         return len(began) == THREADS and time.monotonic() - max(began) > HANGING
+
+
+def user_of_browser(scope: Mapping[str, Any]) -> User | None:
+    """Return the user of a browser's session, as Django's middleware does; None if a second factor is missing."""
+    if "session" not in scope:
+        return None
+    session = scope["session"]
+    request = HttpRequest()
+    request.session = session
+    user = scope["user"] if "user" in scope else get_user(request)
+    return user if isinstance(user, User) and not is_missing(user, session) else None
+
+
+def role_and_name(user: User, session_id: str) -> tuple[SessionRole, str]:
+    """Return a user's role in a session, and their name there. Raises NoSuchSession."""
+    session, role = session_for(user, session_id)
+    return role, sender_in(session, user)

@@ -271,3 +271,44 @@ class StreamingMessage:
             if index in live.provisional and len(drawn) == 1 and not is_plain(drawn[0]):
                 self._send(live.complete(index, drawn[0]), live.short)
         self._completing = None
+
+
+class StreamingMessages(dict[str, StreamingMessage]):
+    """The streaming messages of one session, by id. `send` and `filled` are as in StreamingMessage."""
+
+    def __init__(
+        self,
+        threads: Threads,
+        *,
+        send: Callable[[Json, Sequence[object] | None], None],
+        filled: Callable[[TextAppended], None],
+    ) -> None:
+        super().__init__()
+        self._threads = threads
+        self._send = send
+        self._filled = filled
+
+    def get_or_add(self, message_id: str, *, is_call: bool) -> StreamingMessage:
+        """Return a message; a new one if it is not known yet."""
+        if message_id not in self:
+            self[message_id] = StreamingMessage(
+                message_id, self._threads, send=self._send, filled=self._filled, ended=self.forget, is_call=is_call
+            )
+        return self[message_id]
+
+    def finish(self, message_id: str, text: str) -> bool:
+        """Send the end of a message. False: its text must be drawn elsewhere first."""
+        streaming = self.get(message_id)
+        if streaming is not None and not streaming.finish(text):
+            return False
+        self.pop(message_id, None)
+        return True
+
+    def forget(self, message_id: str) -> None:
+        if streaming := self.pop(message_id, None):
+            streaming.close()
+
+    def close(self) -> None:
+        """Forget all messages."""
+        for message_id in list(self):
+            self.forget(message_id)

@@ -22,7 +22,7 @@ from agents.messages import Json
 from chat.api.errors import default_detail
 from chat.api.streams import watched
 from chat.api.waiting import Wait
-from chat.commands import MalformedCommand
+from chat.command_frames import MalformedCommand
 from chat.db import Threads, is_away
 from chat.errors import ServiceError, unavailable
 from chat.live.credentials import Token

@@ -201,8 +201,6 @@ def create_session(caller: Caller, given: CreateSession) -> Json | Pending:
             key_digest=key_digest,
             text=given.text,
             agent=given.agent,
-            provider="",
-            model="",
             title=given.title,
         )
 

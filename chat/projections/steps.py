@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Any, Literal
 
 from agents.messages import Json, Part, Text, Thinking, ToolCall, ToolResult
@@ -238,17 +237,13 @@ def _of_tool(row: ChatMessage) -> StepMetrics:
         provider=row.provider,
         tool_exec_time_ms=row.duration_ms,
         tool_exec_start_at=row.timestamp.isoformat() if row.duration_ms is not None else None,
-        tool_exec_end_at=_iso(row.ended_at),
+        tool_exec_end_at=row.ended_at.isoformat() if row.ended_at else None,
     )
 
 
 def _sum(*counts: int | None) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
-
-
-def _iso(time: datetime | None) -> str | None:
-    return time.isoformat() if time else None
 
 
 def _once(rows: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:

@@ -21,11 +21,12 @@ from agents.threads import in_thread
 from agents.toolbox.knowledge import knowledge_tools
 from agents.tools import Tool
 from chat import ids
-from chat.access import Permission, team_of, workspace_where, workspaces_where
+from chat.access import team_of, workspace_where, workspaces_where
 from chat.agents_setup import registry
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import KnowledgeFile, KnowledgePassage, Session, User
+from chat.permissions import Permission
 from chat.queries import presets
 from chat.queries.knowledge_index import FullText, PassageIndex
 

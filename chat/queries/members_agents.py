@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chat.access import Permission, agents_in, may, may_change_agent
+from chat.access import agents_in, may, may_change_agent
 from chat.models import AgentPreset, User
+from chat.permissions import Permission
 
 
 @dataclass(frozen=True, slots=True)

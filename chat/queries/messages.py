@@ -17,7 +17,8 @@ from chat.overrides.composed_queries import Composed
 from chat.queries import cast, presets, reasoning
 from chat.queries.attachments import fetch_attachments
 from chat.runs.elicitations import records_of
-from chat.snapshots import MessageSnapshot, SessionSnapshot, activity, agent_status
+from chat.session_snapshot import SessionSnapshot, activity, agent_status
+from chat.snapshots import MessageSnapshot
 
 # Messages on a page unless a caller asks for another number, and at most; before and after a message that is shown.
 PAGE_MESSAGES = 50

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from chat import access
 from chat.models import ChatMessage, Session, Webhook, WebhookDelivery
+from chat.permissions import Permission
 
 # A condition of SQL: whether the workspace of a row of chat_session, called {session}, has webhooks that are on.
 HAS_WEBHOOKS = (
@@ -63,7 +64,7 @@ def body_of(delivery: WebhookDelivery) -> bytes:
 def _is_read_by_author(webhook: Webhook, session: Session) -> bool:
     """Return whether the author still manages the workspace's webhooks, and may see the session."""
     author = webhook.author
-    if author is None or not access.may(author, access.Permission.MANAGE_WEBHOOKS, webhook.workspace_id):
+    if author is None or not access.may(author, Permission.MANAGE_WEBHOOKS, webhook.workspace_id):
         return False
     pair = (author.pk, session.pk)
     return pair in access.roles([pair])

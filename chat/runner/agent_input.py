@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from django.conf import settings
 
+from agents.i18n import gettext as _
 from agents.loop import Agent
 from agents.mcp.config import AddedServer
 from agents.messages import Message
@@ -34,6 +35,8 @@ from chat.runs.local_runner import BegunTurn
 from chat.services.runs import dialects
 
 logger = logging.getLogger(__name__)
+
+NO_FILES = _("The files of this conversation are not available right now. Retry in a moment.")
 
 # A context of so many messages is read and put together in a few milliseconds.
 SHORT_CONTEXT = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from enum import Enum
@@ -14,8 +14,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from agents.errors import AgentError, ModelNotFound
-from agents.events import AgentEvent, ResponseStarted, ToolStarted, TurnFailed, TurnFinished
-from agents.i18n import TranslatableText
+from agents.events import ResponseStarted, ToolStarted, TurnFailed, TurnFinished
 from agents.i18n import gettext as _
 from agents.loop import Agent, run
 from agents.messages import Json, Message
@@ -26,8 +25,8 @@ from chat.db import Threads
 from chat.errors import FilesUnavailable
 from chat.log_context import add_log_ids
 from chat.queries.messages import answer_to
-from chat.runner.agent_input import AgentInput, build_agent_input, has_queued
-from chat.runner.compactor import read_input, summarise
+from chat.runner.agent_input import NO_FILES, AgentInput, build_agent_input, has_queued
+from chat.runner.compactor import compact, failed
 from chat.runner.delta_publisher import DeltaPublisher, OutgoingText
 from chat.runner.figures import COUNTED, count
 from chat.runner.resume import TurnSnapshot, begun_turn, open_claim, open_turn
@@ -58,7 +57,6 @@ logger = logging.getLogger(__name__)
 ANSWER_POLL = 2.0
 
 BROKEN = _("Something went wrong. The error was logged. Retry, and contact your administrator if it happens again.")
-NO_FILES = _("The files of this conversation are not available right now. Retry in a moment.")
 EXHAUSTED = _(
     "The server stopped several times during this answer, so Parley didn’t try again. "
     "Retry, and contact your administrator if it happens again."
@@ -124,7 +122,10 @@ class Bridge:
         """Run turns until the session is released, handed over, or claimed by another worker."""
         add_log_ids(session=self.claim.session_id)
         try:
-            turn = await self._first_turn()
+            if self._begun is not None:
+                turn: TurnSnapshot | None = begun_turn(self._begun)
+            else:
+                turn = await self._threads.run_with_retry(open_claim, self.claim, time.monotonic())
             while turn is not None:
                 turn = await self._load_turn() if await self._run_turn(turn) else None
         except HandedOver:
@@ -189,15 +190,10 @@ class Bridge:
             turn = await self._load_turn()
             self._restart(turn)
             if turn.compacting:
-                self._end_compaction(_failed(AgentError(BROKEN)))
+                self._end_compaction(failed(AgentError(BROKEN)))
             else:
                 self._apply(TurnFailed(AgentError(BROKEN)))
             return await self._next_turn_id()
-
-    async def _first_turn(self) -> TurnSnapshot | None:
-        if self._begun is not None:
-            return begun_turn(self._begun)
-        return await self._threads.run_with_retry(open_claim, self.claim, time.monotonic())
 
     async def _next_turn_id(self) -> str:
         recorded = await self._wait_until_written()
@@ -229,20 +225,14 @@ class Bridge:
     async def _run_compaction(self, *, stopping: bool, exhausted: bool) -> None:
         """Summarise earlier messages. Nothing is written unless the summary is complete."""
         if exhausted:
-            self._end_compaction(_failed(AgentError(EXHAUSTED)))
+            self._end_compaction(failed(AgentError(EXHAUSTED)))
         elif not stopping:
             await self._run_stoppable(self._compact())
         if not self._state.closed:
             self._end_compaction(ReportCompaction("stopped"))
 
     async def _compact(self) -> None:
-        try:
-            source = await self._threads.run_with_retry(read_input, self.claim.session_id)
-            self._end_compaction(await summarise(source) if source else ReportCompaction("nothing"))
-        except FilesUnavailable:
-            self._end_compaction(_failed(AgentError(NO_FILES)))
-        except AgentError as error:
-            self._end_compaction(_failed(error))
+        self._end_compaction(await compact(self._threads, self.claim.session_id))
 
     def _end_compaction(self, change: InsertSummary | ReportCompaction) -> None:
         self._state = replace(self._state, closed=True)
@@ -264,7 +254,8 @@ class Bridge:
     async def _consume_events(self) -> None:
         try:
             agent, history = await self._read_input()
-            async with aclosing(self._events(agent, history)) as events:
+            turn = run(agent, history, self._has_pending, refresh=self._read_input, wait_for_answer=self._await_answer)
+            async with aclosing(turn) as events:
                 async for event in events:
                     if isinstance(event, TurnFinished | TurnFailed):
                         await self._end(event)
@@ -280,10 +271,7 @@ class Bridge:
             logger.exception("Turn %s of session %s failed", self._state.turn_id, self.claim.session_id)
             await self._end(TurnFailed(AgentError(BROKEN)))
 
-    def _events(self, agent: Agent, history: Sequence[Message]) -> AsyncGenerator[AgentEvent, None]:
-        return run(agent, history, self._has_pending, refresh=self._read_input, wait_for_answer=self._wait_for_answer)
-
-    async def _wait_for_answer(self, call_id: str, number: int) -> Json | None:
+    async def _await_answer(self, call_id: str, number: int) -> Json | None:
         """Wait until people have answered a running call; None if the session has to go to another process."""
         while not self._is_handing_over:
             news = self._answers
@@ -409,9 +397,3 @@ class Bridge:
                 self._delta_publisher.drop(stream)
                 last += stream.take()
         return last
-
-
-def _failed(error: AgentError) -> ReportCompaction:
-    """Report a compaction that failed, in words that other languages can say, too."""
-    words = error.words
-    return ReportCompaction("failed", str(words), words.to_json() if isinstance(words, TranslatableText) else None)

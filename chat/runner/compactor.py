@@ -8,19 +8,20 @@ from dataclasses import dataclass
 
 from agents.errors import AgentError, ConfigError, ProviderError
 from agents.events import ResponseDone, TextDelta
+from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
-from agents.loop import Agent
-from agents.messages import Message, Text
-from agents.providers.base import Request
-from agents.reasoning import UNCHOSEN
+from agents.loop import Agent, question_to
 from agents.response import Response, ask
+from chat.db import Threads
+from chat.errors import FilesUnavailable
 from chat.models import Session
 from chat.projections.compaction import Compaction, pieces, plan
 from chat.projections.context import SUMMARY_LABEL
 from chat.projections.estimate import of_text, of_tools
+from chat.runner.agent_input import NO_FILES
 from chat.runner.figures import count_tokens
 from chat.runner.request_preview import MEASURED, next_request
-from chat.runs.changes import InsertSummary
+from chat.runs.changes import InsertSummary, ReportCompaction
 
 INSTRUCTIONS = (
     "You summarize conversations between people and an AI assistant, so that the assistant can continue from your "
@@ -62,6 +63,23 @@ def read_input(session_id: str) -> CompactionInput | None:
     return CompactionInput(request.agent, planned, written, rest, measure.factor)
 
 
+async def compact(threads: Threads, session_id: str) -> InsertSummary | ReportCompaction:
+    """Summarise earlier messages of a session; report why not, if there is nothing to summarise or it fails."""
+    try:
+        source = await threads.run_with_retry(read_input, session_id)
+        return await summarise(source) if source else ReportCompaction("nothing")
+    except FilesUnavailable:
+        return failed(AgentError(NO_FILES))
+    except AgentError as error:
+        return failed(error)
+
+
+def failed(error: AgentError) -> ReportCompaction:
+    """Report a compaction that failed, in words that other languages can say, too."""
+    words = error.words
+    return ReportCompaction("failed", str(words), words.to_json() if isinstance(words, TranslatableText) else None)
+
+
 async def summarise(source: CompactionInput) -> InsertSummary:
     """Ask the model for the summary, piece by piece. Raises AgentError."""
     text, tokens = "", 0
@@ -100,17 +118,8 @@ def _question(before: str, piece: str) -> str:
 
 
 async def _ask(agent: Agent, question: str) -> tuple[str, int]:
-    request = Request(
-        model=agent.model,
-        messages=(Message("user", (Text(question),)),),
-        system=INSTRUCTIONS,
-        max_tokens=agent.max_tokens,
-        options=agent.options,
-        reasoning=agent.support.least if agent.support else UNCHOSEN,
-        support=agent.support,
-    )
     reply, tokens, response = "", 0, Response()
-    async with aclosing(ask(agent.provider, request, response)) as events:
+    async with aclosing(ask(agent.provider, question_to(agent, INSTRUCTIONS, question), response)) as events:
         async for event in events:
             reply += event.text if isinstance(event, TextDelta) else ""
             if isinstance(event, ResponseDone):

@@ -29,6 +29,7 @@ from chat.models import (
     UserSessionState,
 )
 from chat.queries.push import reachable
+from chat.queries.session_people import editors_in
 from chat.rendering.messages.questions import QuestionCard
 from chat.security import web_push
 from chat.security.web_push import PushRequest, PushTarget, Urgency
@@ -121,7 +122,7 @@ def _about_runs(ended: Sequence[EndedRun]) -> list[Push]:
     if not resting:
         return []
     editors: dict[str, set[int]] = {run.pk: set() for run in resting}
-    for user_id, session_id in access.editors_in(editors):
+    for user_id, session_id in editors_in(editors):
         editors[session_id].add(user_id)
     browsers = _browsers_of(set().union(*editors.values()))
     people = {session_id: found & browsers.keys() for session_id, found in editors.items()}

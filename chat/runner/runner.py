@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 
@@ -330,17 +330,14 @@ class Runner:
                 self._running[session_id][0].stop(turn_id)
         for claim in beat.adopted:
             self._start_bridge(claim)
-        self._hand_over(self._running if beat.drained else beat.leaving)
+        for session_id in self._running if beat.drained else beat.leaving:
+            if session_id in self._running:
+                self._running[session_id][0].hand_over()
         if self._is_drained and not beat.drained:
             self._wake.set()
         self._is_drained = beat.drained
         if beat.freed:
             self._wake.set()
-
-    def _hand_over(self, session_ids: Iterable[str]) -> None:
-        for session_id in session_ids:
-            if session_id in self._running:
-                self._running[session_id][0].hand_over()
 
     def _on_disconnect(self, until: float) -> None:
         """Stop publishing at `until`: other workers see that the connection is closed and may take the sessions."""

@@ -9,9 +9,8 @@ from contextlib import aclosing
 from django.conf import settings
 
 from agents.events import ResponseDone, TextDelta
-from agents.messages import Message, Text
+from agents.loop import question_to
 from agents.providers.base import Request
-from agents.reasoning import UNCHOSEN
 from agents.response import Response, ask
 from chat.db import Threads
 from chat.runner.figures import count_tokens
@@ -67,16 +66,7 @@ def request_of(untitled: Untitled) -> Request:
     """Build the request. The conversation's beginning is one text, so that the model does not continue it."""
     conversation = "\n\n".join(f"{role.capitalize()}: {text}" for role, text in untitled.opening)
     question = f"<conversation>\n{conversation}\n</conversation>\n\nThe title:"
-    agent = untitled.agent
-    return Request(
-        model=agent.model,
-        messages=(Message("user", (Text(question),)),),
-        system=INSTRUCTIONS,
-        max_tokens=agent.max_tokens,
-        options=agent.options,
-        reasoning=agent.support.least if agent.support else UNCHOSEN,
-        support=agent.support,
-    )
+    return question_to(untitled.agent, INSTRUCTIONS, question)
 
 
 async def _reply(untitled: Untitled) -> tuple[str, int | None]:

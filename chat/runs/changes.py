@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 
 from agents.messages import Json
 from chat.bus.events import MessageEventName
-from chat.snapshots import Activity, AgentStatus, CompactionOutcome
+from chat.session_snapshot import Activity, AgentStatus, CompactionOutcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,20 +81,13 @@ def _delta(state: TurnState, text: str, now: Now, *, reasoning: bool) -> Reduced
     state, changes = _end_open(_first_token(state, now), now)
     row = now.message_id()
     kind = "reasoning" if reasoning else "text"
-    changes.append(
-        InsertMessage(
-            row,
-            "reasoning_delta" if reasoning else "text_delta",
-            agent_columns(state, now, type=kind, status="streaming", text=text, **_citable(state, reasoning)),
-        )
-    )
+    columns = agent_columns(state, now, type=kind, status="streaming", text=text)
+    # A text has all pages of the turn while it is written. At its end it keeps those that it cites.
+    if state.sources and not reasoning:
+        columns["sources"] = [source.to_json() for source in state.sources]
+    changes.append(InsertMessage(row, "reasoning_delta" if reasoning else "text_delta", columns))
     texts = state.texts if reasoning else (*state.texts, ResponseText(row, now.mono))
     return replace(state, open=OpenText(row, reasoning, now.mono), texts=texts, last_row=row), changes
-
-
-def _citable(state: TurnState, reasoning: bool) -> Json:
-    """Give a text all pages of the turn while it is written. At its end it keeps those that it cites."""
-    return {"sources": [source.to_json() for source in state.sources]} if state.sources and not reasoning else {}
 
 
 def _first_token(state: TurnState, now: Now) -> TurnState:

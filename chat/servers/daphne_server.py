@@ -17,14 +17,13 @@ from twisted.internet.protocol import Protocol
 
 from chat.servers.daphne_connections import (
     Channel,
-    InputQueue,
-    Message,
     RefusedConnection,
     Request,
     SocketProtocol,
     accept_compression,
     reactor,
 )
+from chat.servers.daphne_flow import InputQueue, Message
 from chat.servers.limits import CLOSE_SECONDS, PING_SECONDS, STALL_SECONDS, limits
 from config.asgi import application, log_failed_start
 

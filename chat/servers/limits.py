@@ -9,7 +9,7 @@ from typing import Protocol
 
 from django.conf import settings
 
-from chat.commands import longest_frame
+from chat.command_frames import longest_frame
 from chat.origin import network_of
 from config.descriptors import descriptor_limit
 
@@ -100,6 +100,29 @@ class Keepalive:
         """Return whether data came from the peer since the ping, or since the last call."""
         is_alive, self._has_received = self._has_received, False
         return is_alive
+
+
+class StallTimer:
+    """Aborts a connection whose peer takes nothing of what is to be sent."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._size = transport.get_write_buffer_size()
+        self._timer = self._later()
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _later(self) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(STALL_SECONDS, self._check)
+
+    def _check(self) -> None:
+        size = self._transport.get_write_buffer_size()
+        if size >= self._size:
+            self._transport.abort()
+        else:
+            self._size = size
+            self._timer = self._later()
 
 
 class FrameHolder(Protocol):

@@ -32,10 +32,10 @@ from chat.servers.limits import (
     LINGER_SECONDS,
     PING_SECONDS,
     PONG_SECONDS,
-    STALL_SECONDS,
     UNCOUNTED_BYTES,
     Keepalive,
     Limits,
+    StallTimer,
     limits,
 )
 from chat.servers.responses import FIRST_BYTES, response_bytes
@@ -111,29 +111,6 @@ class DeflateFactory(ServerPerMessageDeflateFactory):
 
 
 DEFLATE = DeflateFactory(client_no_context_takeover=True, server_max_window_bits=WINDOW_BITS)
-
-
-class StallTimer:
-    """Aborts a connection whose peer takes nothing of what is to be sent."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._size = transport.get_write_buffer_size()
-        self._timer = self._later()
-
-    def cancel(self) -> None:
-        self._timer.cancel()
-
-    def _later(self) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(STALL_SECONDS, self._check)
-
-    def _check(self) -> None:
-        size = self._transport.get_write_buffer_size()
-        if size >= self._size:
-            self._transport.abort()
-        else:
-            self._size = size
-            self._timer = self._later()
 
 
 class HttpProtocol(H11Protocol):

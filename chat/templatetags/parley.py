@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from functools import cache
 
 from django import template
-from django.conf import settings
 from django.template import Context
 from django.template.loader import render_to_string
 from django.templatetags.static import static
@@ -17,6 +16,7 @@ from django.utils.translation import get_language
 from chat.assets import styles
 from chat.assets.scripts import modules_of
 from chat.assets.static_files import Storage, bundled, is_prepared
+from chat.caches import kept_unless_debug
 from chat.rendering.messages.attachments import attached
 from chat.rendering.session_rows import row_html
 from chat.rendering.text import formatting
@@ -51,8 +51,7 @@ def gap() -> str:
 @register.simple_tag
 def constant(name: str) -> SafeString:
     """Include a template without variables, which is rendered once in each language."""
-    render = _constant.__wrapped__ if settings.DEBUG else _constant
-    return render(name, get_language(), Storage.version)
+    return _constant(name, get_language(), Storage.version)
 
 
 @register.simple_tag
@@ -96,7 +95,7 @@ def script(name: str) -> SafeString:
     return format_html('{}\n{}\n<script type="module" src="{}"></script>', early, preloads, static(whole or name))
 
 
-@cache
+@kept_unless_debug
 def _constant(name: str, language: str | None, static_version: str) -> SafeString:
     return mark_safe(render_to_string(name))  # noqa: S308  # a template
 

@@ -14,18 +14,19 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from chat.access import Permission, agent_to_change, workspace_where
+from chat.access import agent_to_change, workspace_where
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
 from chat.errors import Invalid, ServiceError
 from chat.models import AgentPreset, Workspace
+from chat.permissions import Permission
 from chat.queries import presets
 from chat.queries.agent_icons import ICON_NAMES, ICONS
 from chat.queries.members_agents import SeenAgent, seen_agents
 from chat.queries.preset_prompts import line_of, prompt_from
 from chat.services.people import members_agents as service
 from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, AgentSettings
-from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
+from chat.views.requests import SignedInRequest, number, number_or_404, signed_in, workspace_page
 
 STYLES = ["css/dialog.css", "css/settings.css"]
 INPUT = {"class": "input", "autocomplete": "off", "dir": "auto"}
@@ -73,12 +74,9 @@ class AgentForm(forms.Form):
         return AgentSettings(**given, prompts=prompts)
 
 
-@never_cache
-@require_http_methods(["GET", "POST"])
-@signed_in
-def agents(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+@workspace_page(Permission.MAKE_AGENTS)
+def agents(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     """Show the agents of a workspace, or do what `part` says with one of them."""
-    workspace = workspace_where(request.user, Permission.MAKE_AGENTS, number_or_404(workspace_id))
     refused = ""
     if request.method == "POST":
         try:
@@ -100,12 +98,9 @@ def agents(request: SignedInRequest, workspace_id: str) -> HttpResponse:
     return render(request, "workspace/agents.html", values, status=422 if refused else 200)
 
 
-@never_cache
-@require_http_methods(["GET", "POST"])
-@signed_in
-def new_agent(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+@workspace_page(Permission.MAKE_AGENTS)
+def new_agent(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     """Show the empty form of an agent, or make it."""
-    workspace = workspace_where(request.user, Permission.MAKE_AGENTS, number_or_404(workspace_id))
     choices = _tools(workspace.pk, ())
     if request.method == "GET":
         initial = {"icon": USUAL_ICON, "tools": [name for name in presets.presets()[0].tools if name in dict(choices)]}

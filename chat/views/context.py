@@ -20,7 +20,7 @@ from chat.rendering.messages.context_blocks import Excerpt, block_view
 from chat.rendering.text.translation import translate
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.services.messages.context_inclusion import last_exclusions
-from chat.snapshots import context_percent
+from chat.session_snapshot import context_percent
 from chat.views.context_page import context_page
 from chat.views.past_context import past_values
 from chat.views.requests import SignedInRequest, message_or_404, number, signed_in

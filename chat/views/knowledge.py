@@ -13,17 +13,18 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET
 
-from chat.access import Permission, may, workspace_where
+from chat.access import may
 from chat.downloads import of_stored
 from chat.errors import Forbidden, ServiceError
 from chat.models import KnowledgeFile, Workspace
+from chat.permissions import Permission
 from chat.queries import knowledge as queries
 from chat.queries.search import around_hit, marked, terms_of
 from chat.services.people import knowledge as service
 from chat.views.attachments import SANDBOX
-from chat.views.requests import SignedInRequest, number, number_or_404, signed_in, status_of
+from chat.views.requests import SignedInRequest, number, signed_in, status_of, workspace_page
 from chat.views.uploads import for_scripts
 
 Values = dict[str, Any]
@@ -36,12 +37,9 @@ BEFORE = 2
 LONGEST_QUERY = 400
 
 
-@never_cache
-@require_http_methods(["GET", "POST"])
-@signed_in
-def files(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+@workspace_page(Permission.SEE_MEMBERS)
+def files(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     """Show the files of a workspace, or those that a search `q` finds; or handle the form named by `part`."""
-    workspace = workspace_where(request.user, Permission.SEE_MEMBERS, number_or_404(workspace_id))
     if request.method == "GET":
         return _page(request, workspace)
     part = request.POST.get("part", "")

@@ -12,20 +12,18 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
-from chat.access import Permission, workspace_where
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import McpServer, Workspace
+from chat.permissions import Permission
 from chat.queries.mcp_servers import as_added, is_shadowed
 from chat.runner.mcp_tokens import TokenStore
 from chat.services.people import mcp_servers as service
 from chat.services.people import mcp_sign_in as sign_in_service
 from chat.services.people.mcp_servers import Settings
 from chat.views import mcp_sign_in
-from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
+from chat.views.requests import SignedInRequest, number, workspace_page
 
 Values = dict[str, Any]
 INPUT = {"class": "input", "autocomplete": "off", "spellcheck": "false"}
@@ -105,12 +103,9 @@ class ServerForm(forms.Form):
         )
 
 
-@never_cache
-@require_http_methods(["GET", "POST"])
-@signed_in
-def mcp_servers(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+@workspace_page(Permission.MANAGE_TOOLS)
+def mcp_servers(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     """Show the MCP servers of a workspace, or handle the form named by `part`."""
-    workspace = workspace_where(request.user, Permission.MANAGE_TOOLS, number_or_404(workspace_id))
     if request.method == "GET":
         return _page(request, workspace)
     part = request.POST.get("part", "")

@@ -12,10 +12,11 @@ from django.views.decorators.http import require_GET
 
 from agents.reasoning import Reasoning, ReasoningSupport
 from agents.registry import ModelChoice
-from chat.access import Permission, may, may_begin_sessions, require_no_guest, session_for
+from chat.access import may, may_begin_sessions, require_no_guest, session_for
 from chat.agents_setup import registry
 from chat.errors import NotForGuests
 from chat.models import Session, SessionRole, User
+from chat.permissions import Permission
 from chat.queries import presets, reasoning
 from chat.rendering.text.formatting import EFFORT_LEVELS
 from chat.services.people.workspaces import places_of

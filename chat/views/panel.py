@@ -10,9 +10,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from agents.messages import Json
-from chat.access import Permission, is_guest_in, may, session_for, team_of
+from chat.access import is_guest_in, may, session_for, team_of
 from chat.commands import LONGEST_PROMPT
 from chat.models import Session, SessionRole
+from chat.permissions import Permission
 from chat.queries import cast, presets
 from chat.queries.knowledge import ALL, chosen, files_for, tools_of
 from chat.queries.mcp_servers import with_servers

@@ -18,10 +18,14 @@ from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from django.views.csrf import csrf_failure
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
 
 from chat import ids
+from chat.access import workspace_where
 from chat.errors import Forbidden, NoSuchAgentHere, NoSuchSession, NoSuchWorkspace, ServiceError
-from chat.models import ChatMessage, User
+from chat.models import ChatMessage, User, Workspace
+from chat.permissions import Permission
 
 P = ParamSpec("P")
 
@@ -69,6 +73,26 @@ def signed_in(
             raise PermissionDenied(str(refused)) from refused
 
     return answer
+
+
+def workspace_page(
+    permission: Permission,
+) -> Callable[[Callable[[SignedInRequest, Workspace], HttpResponse]], Callable[[HttpRequest, str], HttpResponseBase]]:
+    """Decorate a page of a workspace, with forms, for signed-in users who have a permission in it."""
+
+    def decorate(
+        view: Callable[[SignedInRequest, Workspace], HttpResponse],
+    ) -> Callable[[HttpRequest, str], HttpResponseBase]:
+        @never_cache
+        @require_http_methods(["GET", "POST"])
+        @signed_in
+        @wraps(view)
+        def answer(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+            return view(request, workspace_where(request.user, permission, number_or_404(workspace_id)))
+
+        return answer
+
+    return decorate
 
 
 def too_old(request: HttpRequest, reason: str = "") -> HttpResponse:

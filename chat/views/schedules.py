@@ -166,18 +166,19 @@ def _values(request: SignedInRequest, session: Session, role: SessionRole, given
 
 def _listed(listed: Listed, request: SignedInRequest, role: SessionRole, *, may_schedule: bool) -> Values:
     row, is_own = listed.row, listed.row.owner_id == request.user.pk
+    rhythm = from_cron(row.cron)
     return {
         "row": row,
         "is_own": is_own,
         "may_edit": may_schedule and is_own,
         "may_remove": may_schedule and (is_own or role == SessionRole.OWNER),
-        "rhythm": rhythm_words(row.cron),
+        "rhythm": rhythm_words(rhythm),
         "pause": pause_words(row.paused),
         "next_in": timeuntil(row.next_at, timezone.now(), depth=1) if row.next_at else "",
         "outcome": outcome_words(listed.outcome, row.last_error),
         "is_bad": listed.outcome in ("failed", "refused"),
         "has_message": listed.has_message,
-        "form": _form(row.text, from_cron(row.cron), row.zone),
+        "form": _form(row.text, rhythm, row.zone),
     }
 
 

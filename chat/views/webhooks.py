@@ -13,20 +13,18 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
-from chat.access import Permission, workspace_where
 from chat.errors import ServiceError
 from chat.limits.rates import spend
 from chat.models import TEST_EVENT, Webhook, WebhookDelivery, WebhookEvent, Workspace
+from chat.permissions import Permission
 from chat.queries.webhooks import deliveries_of
 from chat.runner.webhook_sending import send
 from chat.services.webhooks import delivering
 from chat.services.webhooks import managing as service
 from chat.services.webhooks.delivering import Answer, Taken
 from chat.services.webhooks.managing import Given
-from chat.views.requests import SignedInRequest, number, number_or_404, signed_in, status_of
+from chat.views.requests import SignedInRequest, number, status_of, workspace_page
 
 Values = dict[str, Any]
 # Deliveries of each webhook that the page shows.
@@ -50,12 +48,9 @@ class Fields:
         ]
 
 
-@never_cache
-@require_http_methods(["GET", "POST"])
-@signed_in
-def webhooks(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+@workspace_page(Permission.MANAGE_WEBHOOKS)
+def webhooks(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     """Show the webhooks of a workspace, or handle the form named by `part`."""
-    workspace = workspace_where(request.user, Permission.MANAGE_WEBHOOKS, number_or_404(workspace_id))
     if request.method == "GET":
         return _page(request, workspace)
     part = request.POST.get("part", "")

@@ -9,31 +9,27 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from agents.approval import MOST_APPROVALS
-from chat.access import PERMISSIONS, Permission, may, workspace_where
+from chat.access import may
 from chat.agents_setup import registry
 from chat.errors import Forbidden, ServiceError
 from chat.models import ApprovalRule, Membership, Workspace
+from chat.permissions import PERMISSIONS, Permission
 from chat.queries.memory import kept_and_removed
 from chat.queries.workspace_rules import rules_in
 from chat.queries.workspace_usage import usage_by_owner
 from chat.services.people import members, memory, workspaces
 from chat.services.people import workspace_rules as rules
 from chat.views.profile_pictures import picture_url
-from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
+from chat.views.requests import SignedInRequest, number, workspace_page
 
 Verdict = ApprovalRule.Verdict
 
 
-@never_cache
-@require_http_methods(["GET", "POST"])
-@signed_in
-def workspace_settings(request: SignedInRequest, workspace_id: str) -> HttpResponse:
+@workspace_page(Permission.SEE_MEMBERS)
+def workspace_settings(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     """Show a workspace to its members, or handle the form named by `part`."""
-    workspace = workspace_where(request.user, Permission.SEE_MEMBERS, number_or_404(workspace_id))
     if request.method == "GET":
         return _page(request, workspace)
     part = request.POST.get("part", "")

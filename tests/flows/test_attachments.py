@@ -19,7 +19,7 @@ from chat import agents_setup
 from chat.errors import FilesUnavailable
 from chat.models import Attachment, ChatMessage, Session, User
 from chat.runner import file_parts
-from chat.runner.bridge import NO_FILES
+from chat.runner.agent_input import NO_FILES
 from chat.services.messages import attachments, sending
 from chat.services.runs.control import retry_here
 from chat.services.sessions import lifecycle

@@ -7,7 +7,7 @@ import pytest
 from agents.providers.scripted import Gate, Stop
 from chat.errors import ServiceError
 from chat.models import ChatMessage, User
-from chat.runs.notes import CONTINUE_NOTE
+from chat.runs.turn_rows import CONTINUE_NOTE
 from chat.services.runs.attempts import restore_attempt
 from chat.services.runs.control import continue_answer, retry_here, run_tools
 from tests.support.rest import check_rest

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chat import consumers
-from chat.commands import longest_frame
+from chat.command_frames import longest_frame
 from chat.models import ChatMessage, MessageRevision, Session, User
 from chat.services.sessions.lifecycle import create_session
 from tests.support.socket import Socket, path_of

@@ -8,12 +8,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chat import access
 from chat.bus.publisher import HUBS, layer, notify_session_lists
 from chat.live import notifier
 from chat.live.hub import Hub
 from chat.live.socket_queue import SocketQueue
 from chat.models import Session, SessionRole, User, UserSessionState, Workspace
+from chat.queries.session_people import people_in
 from chat.runner import runtime
 from chat.services.messages.sending import send_message
 from chat.services.people import sharing
@@ -158,7 +158,7 @@ async def test_pages_are_not_rung_all_the_time(node: TestNode, ana: User, monkey
     bells.notify(sessions=[session.pk])
     assert await asyncio.wait_for(rung.get(), 20) == notifier.NOTICE
     bells.notify(sessions=[session.pk])
-    await node.do(access.people_in, [session.pk])  # as long as a ring takes
+    await node.do(people_in, [session.pk])  # as long as a ring takes
     assert rung.empty()
     bells.close()
 
@@ -175,7 +175,7 @@ def test_people_are_found_in_one_query(ana: User, bo: User) -> None:
     Session.objects.filter(pk=made[0].pk).update(status=Session.Status.DELETED)
     for some in (made[:1], made):
         with CaptureQueriesContext(connection) as queries:
-            assert access.people_in([session.pk for session in some]) == {ana.pk, bo.pk}
+            assert people_in([session.pk for session in some]) == {ana.pk, bo.pk}
         assert len(queries) == 1
 
 

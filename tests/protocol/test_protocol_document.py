@@ -11,13 +11,15 @@ from agents.errors import AgentError
 from chat.api import errors
 from chat.api.api import api
 from chat.bus.events import MessageEventName
-from chat.commands import COMMANDS, parse
+from chat.command_frames import parse
+from chat.commands import COMMANDS
 from chat.files.contents import Problem
 from chat.live import subscriber
 from chat.models import User
 from chat.projections.steps import Step
 from chat.servers import responses
-from chat.snapshots import AttachmentSnapshot, MessageSnapshot, SessionSnapshot, ToolSnapshot, UsageSnapshot
+from chat.session_snapshot import SessionSnapshot
+from chat.snapshots import AttachmentSnapshot, MessageSnapshot, ToolSnapshot, UsageSnapshot
 from tests.protocol import document
 from tests.protocol.exchange import Exchange, followed
 from tests.support.testing_node import TestNode

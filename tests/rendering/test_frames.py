@@ -11,7 +11,8 @@ import pytest
 from chat.bus.events import StatusChanged
 from chat.models import ChatMessage
 from chat.rendering.messages import frames
-from chat.snapshots import MessageSnapshot, SessionSnapshot, ToolSnapshot
+from chat.session_snapshot import SessionSnapshot
+from chat.snapshots import MessageSnapshot, ToolSnapshot
 
 ID = "m_0123456789abcdef01234567"
 

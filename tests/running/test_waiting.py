@@ -31,7 +31,7 @@ from chat.services.maintenance import jobs
 from chat.services.messages import sending
 from chat.services.runs import answering
 from chat.services.sessions import lifecycle
-from chat.snapshots import agent_status
+from chat.session_snapshot import agent_status
 from tests.support.rest import check_rest
 from tests.support.testing_node import TestNode, let_in, person
 

@@ -15,7 +15,7 @@ from typing import cast
 import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, FormData, WSMsgType, WSServerHandshakeError
 
-from chat.commands import BYTES_PER_CHARACTER, FRAME_OVERHEAD
+from chat.command_frames import BYTES_PER_CHARACTER, FRAME_OVERHEAD
 from tests.servers.conftest import (
     CONNECTIONS_PER_ADDRESS,
     MAX_MESSAGE_CHARS,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from chat.servers import uvicorn_server
+from chat.servers import limits, uvicorn_server
 from chat.servers.limits import PONG_SECONDS, SLOWEST_BYTES_PER_SECOND, Keepalive
 
 
@@ -35,10 +35,10 @@ class Transport(asyncio.Transport):
 
 
 async def test_uvicorn_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uvicorn_server, "STALL_SECONDS", 0.001)
+    monkeypatch.setattr(limits, "STALL_SECONDS", 0.001)
     still, slow = Transport(1000, takes=0), Transport(1000, takes=10)
 
-    timers = [uvicorn_server.StallTimer(each) for each in (still, slow)]
+    timers = [limits.StallTimer(each) for each in (still, slow)]
     await still.aborted.wait()
     while slow.asked < 5:  # noqa: ASYNC110  # its own timer checks
         await asyncio.sleep(0)
@@ -111,11 +111,11 @@ async def test_daphne_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest.
 
 
 async def test_daphne_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    from chat.servers import daphne_connections, daphne_server  # as above
+    from chat.servers import daphne_flow, daphne_server  # as above
 
     monkeypatch.setattr(daphne_server, "STALL_SECONDS", 0.001)
     server: Any = daphne_server.BoundedServer.__new__(daphne_server.BoundedServer)
-    pace = daphne_connections.Pace()
+    pace = daphne_flow.Pace()
     pace.pauseProducing()
     unsent = iter([1000, 900, 900, 900])  # twice in each round
 
@@ -136,7 +136,7 @@ async def test_daphne_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> Non
 
 async def test_daphne_reads_no_further_than_the_application() -> None:
     """Twisted would read on; the limit on waiting data relies on pausing, not only on closing the connection."""
-    from chat.servers import daphne_connections  # as above
+    from chat.servers import daphne_flow
 
     class Connection:
         reads = True
@@ -148,8 +148,8 @@ async def test_daphne_reads_no_further_than_the_application() -> None:
             self.reads = True
 
     connection = Connection()
-    queue = daphne_connections.InputQueue(connection)
-    size = daphne_connections.HIGH_WATER // 2 + 1
+    queue = daphne_flow.InputQueue(connection)
+    size = daphne_flow.HIGH_WATER // 2 + 1
     part = {"type": "http.request", "body": bytes(size), "more_body": True}
     seen = []
     for _ in range(3):

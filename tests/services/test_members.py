@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from chat.access import PERMISSIONS, Permission, may, role_in, workspace_where, workspaces_where
+from chat.access import may, role_in, workspace_where, workspaces_where
 from chat.errors import Forbidden, NoSuchWorkspace, ServiceError
 from chat.models import Membership, SecurityEvent, Session, SessionRole, User, Workspace
+from chat.permissions import PERMISSIONS, Permission
 from chat.services.people import members, sharing
 from chat.services.sessions.lifecycle import create_session
 from tests.support.testing_node import person

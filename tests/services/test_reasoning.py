@@ -118,11 +118,11 @@ def test_choice_waits_while_another_model_answers(session: Session, ana: User) -
 
 def test_new_session_has_the_requested_reasoning_settings(ana: User) -> None:
     """MSG-12: refused as a whole where the model does not take it."""
-    assert shown(begin_session(owner=ana, reasoning_effort="low")) == ("low", None)
-    assert shown(begin_session(owner=ana, reasoning_effort="")) == ("", None)
+    assert shown(begin_session(owner=ana, configuration={"reasoning_effort": "low"})) == ("low", None)
+    assert shown(begin_session(owner=ana, configuration={"reasoning_effort": ""})) == ("", None)
     count = Session.objects.count()
     with pytest.raises(Invalid):
-        begin_session(owner=ana, provider="house", model="plain", reasoning_effort="low")
+        begin_session(owner=ana, provider="house", model="plain", configuration={"reasoning_effort": "low"})
     assert Session.objects.count() == count
 
 

@@ -10,12 +10,13 @@ from django.test import Client
 from django.urls import reverse
 
 from chat import access
-from chat.access import editors_in, people_in, people_of, role_in, roles, session_for, writers_in
+from chat.access import role_in, roles, session_for
 from chat.errors import Forbidden, NoSuchSession, ServiceError
 from chat.models import Membership, MemoryNote, Session, SessionRole, User, UserSessionState
 from chat.queries.memory import notes_in
 from chat.queries.search import search
 from chat.queries.session_list import listed_before, listing
+from chat.queries.session_people import editors_in, people_in, people_of, writers_in
 from chat.services.messages.sending import send_message
 from chat.services.people import members, sharing
 from chat.services.sessions import actions, user_state

@@ -58,9 +58,8 @@ def to_request(
         body["tool_choice"] = {"type": "none"}
     if thinking:
         body["thinking"] = thinking
-        options = (
-            {key: value for key, value in options.items() if key not in SAMPLING} if _thinks(thinking) else options
-        )
+        if thinking.get("type") != "disabled":
+            options = {key: value for key, value in options.items() if key not in SAMPLING}
     if request.reasoning.effort:
         body["output_config"] = {**options.get("output_config", {}), "effort": request.reasoning.effort}
     return without(options | body, dialect.omitted)
@@ -100,10 +99,6 @@ def _thinking(request: Request, options: dict[str, Any], messages: Sequence[Json
     if thinking.get("type") == "enabled" and not _may_think(messages):
         return None
     return dict(thinking)
-
-
-def _thinks(thinking: Json) -> bool:
-    return thinking.get("type") != "disabled"
 
 
 def _may_think(messages: Sequence[Json]) -> bool:
@@ -163,13 +158,9 @@ def _append(sides: list[Json], role: str, blocks: list[Json]) -> None:
         sides.append({"role": role, "content": blocks})
 
 
-def _results_first(blocks: list[Json]) -> list[Json]:
-    return sorted(blocks, key=lambda block: block["type"] != "tool_result")
-
-
 def _people_blocks(messages: Iterable[Message], ids: CallIds) -> list[Json]:
     blocks = [block for message in messages for part in message.parts for block in _content_blocks(part, message, ids)]
-    return _results_first(blocks)
+    return sorted(blocks, key=lambda block: block["type"] != "tool_result")
 
 
 def _content_blocks(part: Part, message: Message, ids: CallIds) -> Iterator[Json]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field
 
 from agents.errors import ConnectionLost, Overloaded, RequestRejected
@@ -86,7 +86,10 @@ def _question(request: Request) -> _Question:
     files: tuple[str, ...] = ()
     for index, message in enumerate(request.messages):
         if message.role == "user" and message.text:
-            asked, files, since = _last_text(message), tuple(_files(message)), request.messages[index + 1 :]
+            # The user's own text comes after their files.
+            last = [part.text for part in message.parts if isinstance(part, Text)][-1]
+            asked = "" if _LABEL.match(last) else last
+            files, since = tuple(_files(message)), request.messages[index + 1 :]
     speaker = _SPEAKER.match(asked)
     text = asked[speaker.end() :] if speaker else asked
     command = _COMMAND.search(text)
@@ -100,12 +103,6 @@ def _question(request: Request) -> _Question:
         calls=tuple(call for message in since for call in message.tool_calls),
         request=request,
     )
-
-
-def _last_text(message: Message) -> str:
-    """Return the user's own text, which comes after their files."""
-    last = [part.text for part in message.parts if isinstance(part, Text)][-1]
-    return "" if _LABEL.match(last) else last
 
 
 def _files(message: Message) -> Iterator[str]:
@@ -289,7 +286,4 @@ def _usage(request: Request, output_tokens: int) -> Usage:
 
 
 def _size(message: Message) -> int:
-    def characters(parts: Iterable[object]) -> int:
-        return sum(len(getattr(part, "text", "") or getattr(part, "content", "")) for part in parts)
-
-    return 4 + characters(message.parts) // 4
+    return 4 + sum(len(getattr(part, "text", "") or getattr(part, "content", "")) for part in message.parts) // 4

@@ -213,7 +213,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
             except (ValueError, httpx2.InvalidURL) as error:
                 raise self.endpoint.unsendable(error) from error
             except self.refusal_error as error:
-                refusal = _refusal(error)
+                refusal = Refusal.of(getattr(error, "status_code", 0), getattr(error, "body", None), str(error))
                 if self._refuses_reasoning(refusal, request):
                     request = self.without_refused(request)
                     continue
@@ -314,11 +314,6 @@ class SdkProvider(abc.ABC, Generic[Client]):
         if not isinstance(error, self.sdk_error):
             return False
         return self.max_retries == 0 or not is_long_wait(explained.retry_after)
-
-
-def _refusal(error: Exception) -> Refusal:
-    status: int = getattr(error, "status_code", 0)
-    return Refusal.of(status, getattr(error, "body", None), str(error))
 
 
 def _key(part: Thinking) -> int:

@@ -95,15 +95,11 @@ def draw_code(code: str, language: str, *, final: bool, colours: Colours, meter:
     has_colours = final and is_colourable(code, language) and colours.allow(code, language)
     body = (has_colours and highlight(code, language, meter)) or escapeHtml(code)
     name = escapeHtml(label(language[:MAX_LABEL], known_as(language)))
-    more = _MORE.get(language.lower(), "") if final else ""
-    extension = _extension(language)
+    written = language.lower()
+    more = _MORE.get(written, "") if final else ""
+    extension = _EXTENSIONS.get(written) or _EXTENSIONS.get(known_as(written) or "")
     attribute = f' data-file="{extension}"' if extension else ""
     return (
         f'<div class="code"{attribute}><div class="code-head"><span class="code-lang">{name}</span>{more}{_BUTTONS}'
         f'</div><pre tabindex="0"><code class="hl">{body}</code></pre></div>'
     )
-
-
-def _extension(language: str) -> str | None:
-    written = language.lower()
-    return _EXTENSIONS.get(written) or _EXTENSIONS.get(known_as(written) or "")

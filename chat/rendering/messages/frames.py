@@ -27,7 +27,8 @@ from chat.rendering.text import formatting
 from chat.rendering.text.schedule_words import rhythm_words
 from chat.rendering.text.translation import translate
 from chat.rendering.text.user_text import user_text_html
-from chat.snapshots import MessageSnapshot, SessionSnapshot
+from chat.session_snapshot import SessionSnapshot
+from chat.snapshots import MessageSnapshot
 
 logger = logging.getLogger(__name__)
 
@@ -197,14 +198,8 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
             words = turn_words(message)
             return _render("messages/turn_done", {"message": message, "words": words}) if words else EMPTY
         case "text", _ if message.summarises is not None:
-            return _row(
-                "summary",
-                message,
-                body=_body(message, body),
-                speaker="summary",
-                name=_("Summary"),
-                count=message.summarises,
-            )
+            more = {"speaker": "summary", "name": _("Summary"), "count": message.summarises}
+            return _row("summary", message, body=_body(message, body), **more)
         case "text", "system":
             return _render("messages/system", {"message": message, "text": translate(message.text, message.words)})
         case "text", "user":
@@ -249,7 +244,7 @@ def schedule_words(message: MessageSnapshot) -> str:
         return ""
     rhythm = from_cron(message.schedule.cron)
     # An expression says nothing to most readers.
-    return _("Scheduled") if rhythm.kind == "cron" else f"{_('Scheduled')} · {rhythm_words(message.schedule.cron)}"
+    return _("Scheduled") if rhythm.kind == "cron" else f"{_('Scheduled')} · {rhythm_words(rhythm)}"
 
 
 def turn_words(message: MessageSnapshot) -> str:

@@ -15,7 +15,6 @@ from agents.approval import COMMANDS, main_argument
 from agents.questions import (
     ActionSelection,
     Approval,
-    Choice,
     Confirmation,
     Feedback,
     Form,
@@ -242,7 +241,7 @@ def _answers(question: Question, answer: object) -> Iterable[Answer]:
             labels = [choice.label for choice in choices if choice.id in chosen]
             return [Answer("", label) for label in labels or [_("Nothing chosen")]]
         case ActionSelection(actions=actions), str(chosen):
-            return [Answer("", _label(actions, chosen))]
+            return [Answer("", next((each.label for each in actions if each.id == chosen), chosen))]
         case Confirmation(confirm=confirm, decline=decline), {"confirmed": bool(confirmed)}:
             return [Answer("", (confirm or _("Yes")) if confirmed else (decline or _("No")))]
         case Feedback(items=items), dict(texts):
@@ -270,10 +269,6 @@ def filled_in(field: FormField, value: object) -> str:
     if isinstance(value, bool):
         return _("Yes") if value else _("No")
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _label(choices: Iterable[Choice], chosen: str) -> str:
-    return next((choice.label for choice in choices if choice.id == chosen), chosen)
 
 
 def _argument(name: str, value: object) -> Argument:

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chat.models import Schedule
-from chat.recurrence import LAST_DAY, Rhythm, from_cron
+from chat.recurrence import LAST_DAY, Rhythm
 
 OUTCOMES = {
     "queued": gettext_lazy("Queued"),
@@ -32,10 +32,9 @@ PAUSES = {
 }
 
 
-def rhythm_words(cron: str) -> str:
-    """Return how often a cron expression is due, such as "Every weekday at 09:00"."""
-    rhythm = from_cron(cron)
-    words = {"time": f"{rhythm.hour:02}:{rhythm.minute:02}", "minute": f"{rhythm.minute:02}", "cron": cron}
+def rhythm_words(rhythm: Rhythm) -> str:
+    """Return how often a schedule is due, such as "Every weekday at 09:00"."""
+    words = {"time": f"{rhythm.hour:02}:{rhythm.minute:02}", "minute": f"{rhythm.minute:02}", "cron": rhythm.cron}
     match rhythm.kind:
         case "daily":
             return _("Every day at %(time)s") % words

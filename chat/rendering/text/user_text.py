@@ -23,9 +23,7 @@ def user_text_html(text: str, mentions: Sequence[MentionSnapshot] = ()) -> SafeS
     """Return HTML with exactly this text. After `LONGEST_STYLED` characters nothing is marked or linked."""
     head, rest = text[:LONGEST_STYLED], text[LONGEST_STYLED:]
     outside = partial(_with_code, _mention_marker(text, mentions))
-    drawn = "".join(
-        _split(head, user_markup.fences(head), lambda part: f'<code class="fence">{escape(part)}</code>', outside)
-    )
+    drawn = "".join(_split(head, user_markup.fences(head), _fence, outside))
     return mark_safe(drawn + escape(rest))  # noqa: S308  # every part is escaped
 
 

@@ -48,7 +48,8 @@ def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Count
     _erase_all(incomplete.abandoned(), counts, deadline)
     counts["uploads"] += attachments.delete_old_unsent()
     if before is not None:
-        _erase_all(_deleted_sessions(before), counts, deadline)
+        deleted = Session.objects.filter(status=Session.Status.DELETED, deleted_at__lt=before, building_until=None)
+        _erase_all(deleted, counts, deadline)
         _purge_messages(before, counts, deadline)
         _purge_access(before, counts)
         counts["schedules"] += Schedule.objects.filter(removed_at__lt=before).delete()[0]
@@ -60,10 +61,6 @@ def _erase_all(sessions: QuerySet[Session], counts: Counts, deadline: Deadline) 
     for session_id in list(sessions.values_list("pk", flat=True)):
         if not deadline.is_over:
             erase_rows(session_id, counts, deadline)
-
-
-def _deleted_sessions(before: datetime) -> QuerySet[Session]:
-    return Session.objects.filter(status=Session.Status.DELETED, deleted_at__lt=before, building_until=None)
 
 
 def _removed_messages(before: datetime) -> QuerySet[ChatMessage]:

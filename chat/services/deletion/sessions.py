@@ -16,7 +16,6 @@ from django.utils import timezone
 
 from agents.sandbox.folder import remove_folder
 from chat import agents_setup
-from chat.access import people_in
 from chat.bus.events import AccessChanged
 from chat.errors import NoSuchSession
 from chat.models import (
@@ -29,6 +28,7 @@ from chat.models import (
     Share,
     User,
 )
+from chat.queries.session_people import people_in
 from chat.runs import lease
 from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
 from chat.services.deletion.log_scrubbing import scrub_session

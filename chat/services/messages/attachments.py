@@ -101,11 +101,6 @@ def keep_with(message: ChatMessage, *, author: User, name: str, contents: Conten
     return _keep(message.session, author, names.clean(name), contents, message=message, **columns)
 
 
-def delete_stored(attachments: Iterable[Attachment]) -> None:
-    """Delete the stored files of rows that were not created."""
-    _discard_unused(map(stored_name, attachments))
-
-
 def delete_unused(stored: Iterable[str]) -> None:
     """Delete stored files, by their names, unless an attachment still uses them. Forks share files.
 

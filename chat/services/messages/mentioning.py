@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db import transaction
 
-from chat import access
 from chat.bus.wakeups import Wakeup, WakeupKind, send
 from chat.mentions import mentioned_people
 from chat.models import ChatMessage, Session, User
+from chat.queries.session_people import people_of
 from chat.services.sessions.user_state import locked_states
 from chat.services.transaction import SessionTransaction, notify_session_lists
 
@@ -26,7 +26,7 @@ def mentions_in(session: Session, author: User | None, text: str) -> list[list[i
         return None
     names = [
         (name, user.pk)
-        for user in access.people_of(session)
+        for user in people_of(session)
         for name in (user.sender, user.username, f"{user.sender} ({user.username})")
     ]
     found = mentioned_people(text, names)

@@ -76,18 +76,9 @@ def add_message(
 ) -> Sent:
     """Add a user message: in a new turn if the agent is idle (RUN-01), else to the queue (RUN-06).
 
-    While other agents work for the session's, the message is queued as while tools run (UI-12).
-    If the agent waits for people, the message comes instead of their answers: the turn ends, and the next one begins.
-    So it does if a running call waits for them, as soon as that has ended.
-    A message that is not for the agent starts nothing; while a turn runs or waits, it is queued until that has ended.
-
-    The message of a `schedule` is always for the agent, and its turn has the mode `run` (MSG-09). No user waits for it:
-    while a turn runs or waits for people, it is queued until that has ended.
-
-    The first message names a session without a title. The draft of an author who has sent the text is deleted.
-    `attachment_ids` are unsent files of the author; with files the text may be empty. Raises ServiceError if the text
-    is empty, too long or cannot be stored, a file is missing, the session is archived, or the key was used for another
-    request.
+    That of a `schedule` is always for the agent, and its turn has the mode `run` (MSG-09). `attachment_ids` are unsent
+    files of the author; with files the text may be empty. Raises ServiceError if the text is empty, too long or cannot
+    be stored, a file is missing, the session is archived, or the key was used for another request.
     """
     text, key = validate_message(text, may_be_empty=bool(attachment_ids)), validate_characters(key or "") or None
     digest = request_digest({"text": text, "attachments": list(attachment_ids)}) if key else None
@@ -98,31 +89,20 @@ def add_message(
     require_disk_for(text)
     replies.follow_people(tx)
     agents = addressed(tx.session, text) or ([tx.session.agent] if schedule is not None else [])
-    for_agent = bool(agents)
-    if for_agent:
+    if agents:
         require_turn(author, starts=tx.run.state == RunState.IDLE)
     row = _new_message(tx, author, text, schedule)
-    row.idempotency_key, row.key_digest, row.for_agent = key, digest, for_agent
+    row.idempotency_key, row.key_digest, row.for_agent = key, digest, bool(agents)
     if tx.run.state == RunState.IDLE:
-        row.turn_id = open_turn(tx, author.pk, agents, workflow_id=row.workflow_id) if for_agent else ""
-        _add(tx, row, attachment_ids)
-        tx.record_event("user_message", row, {"model": tx.session.model})
-        if for_agent:
-            tx.events.append(StatusChanged("thinking"))
+        _begin_turn(tx, row, agents, attachment_ids)
     else:
-        row.status = MessageStatus.QUEUED
-        _add(tx, row, attachment_ids)
-        tx.record_event("message_updated", row)
-        if for_agent and not tx.run.delegating and schedule is None:
-            resume_waiting(tx)
-            asking.skip(tx)
+        _queue(tx, row, attachment_ids)
     tell_mentioned(tx, row)
     if schedule is None:
         outbox.message_sent(tx, row)
-    tx.save(*titles.set_first_title(tx, row))
-    if schedule is None:
         user_state.delete_sent_draft(session=session, user=author, sent=text)
-    if for_agent and not tx.run.delegating and not (schedule is not None and tx.run.state == RunState.WAITING):
+    tx.save(*titles.set_first_title(tx, row))
+    if agents and not tx.run.delegating and not (schedule is not None and tx.run.state == RunState.WAITING):
         lease.request(session.pk)
     return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.turn_id, row.sequence)
 
@@ -151,6 +131,31 @@ def _sent_before(session: Session, author: User, key: str, digest: str | None) -
     require_same_request(row.key_digest, digest)
     is_queued = row.status == MessageStatus.QUEUED and row.removed_at is None
     return Sent(row.pk, is_queued, True, row.turn_id, row.sequence)
+
+
+def _begin_turn(tx: SessionTransaction, row: ChatMessage, agents: Sequence[str], attachment_ids: Sequence[str]) -> None:
+    """Add a message to an idle session, in a new turn of these agents. One that is for none of them starts nothing."""
+    row.turn_id = open_turn(tx, row.user_id, agents, workflow_id=row.workflow_id) if agents else ""
+    _add(tx, row, attachment_ids)
+    tx.record_event("user_message", row, {"model": tx.session.model})
+    if agents:
+        tx.events.append(StatusChanged("thinking"))
+
+
+def _queue(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[str]) -> None:
+    """Add a message to the queue while a turn runs or waits.
+
+    If the agent waits for people, their message comes instead of their answers: the turn ends, and the next one begins.
+    So it does if a running call waits for them, as soon as that has ended. All others are queued until the turn has
+    ended: those that are not for the agent, those of a schedule, for which no user waits, and those that come while
+    other agents work for the session's, as while tools run (UI-12).
+    """
+    row.status = MessageStatus.QUEUED
+    _add(tx, row, attachment_ids)
+    tx.record_event("message_updated", row)
+    if row.for_agent and not row.workflow_id and not tx.run.delegating:
+        resume_waiting(tx)
+        asking.skip(tx)
 
 
 def _add(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[str]) -> None:

@@ -205,11 +205,8 @@ def _is_plain(seen: _Seen) -> bool:
     is_idle = run.state == RunState.IDLE and run.owner_id is None and run.wanted == run.done
     is_for_the_agent = session.replies == Session.Replies.ALL and not presets.others(session)
     is_seen_whole = seen.revision_before == session.revision
-    return is_seen_whole and is_open and is_idle and is_for_the_agent and not _is_shared(seen) and not seen.is_key_used
-
-
-def _is_shared(seen: _Seen) -> bool:
-    return seen.is_shared or bool(seen.session.workspace_role)
+    is_shared = seen.is_shared or bool(session.workspace_role)
+    return is_seen_whole and is_open and is_idle and is_for_the_agent and not is_shared and not seen.is_key_used
 
 
 def _is_within_quotas(seen: _Seen) -> bool:

@@ -9,9 +9,10 @@ from django.db import transaction
 from django.db.models import Count, F, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from chat.access import Permission, may, workspaces_where
+from chat.access import may, workspaces_where
 from chat.errors import NoSuchWorkspace, ServiceError
 from chat.models import Membership, Share, User, Workspace
+from chat.permissions import Permission
 from chat.services.people.security_log import Kind, record
 from chat.services.transaction import notify_access_changed
 

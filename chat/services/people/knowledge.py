@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.access import Permission, may, workspace_where
+from chat.access import may, workspace_where
 from chat.errors import Forbidden, Invalid, ServiceError
 from chat.files import documents, names
 from chat.files.contents import Problem, Unusable
@@ -25,6 +25,7 @@ from chat.files.places import OnePerPerson
 from chat.limits.quotas import require_storage
 from chat.limits.rates import limited, spend
 from chat.models import KnowledgeFile, KnowledgePassage, User, Workspace
+from chat.permissions import Permission
 from chat.queries.knowledge import fetch, files_in
 from chat.services.messages.attachments import MEGABYTE, TooLarge, limit_bytes
 from chat.services.messages.validation import validate_characters

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 import unicodedata
 from collections.abc import Mapping
-from typing import TypeGuard
 
 from django.conf import settings
 from django.core import signing
@@ -123,11 +122,7 @@ def _known_in(request: HttpRequest) -> Mapping[str, str]:
         known = signing.loads(request.COOKIES.get(_cookie(), ""), salt=SALT, max_age=KNOWN_FOR)
     except signing.BadSignature:
         return {}
-    return known if _is_known(known) else {}
-
-
-def _is_known(value: object) -> TypeGuard[dict[str, str]]:
-    return isinstance(value, dict)
+    return known if isinstance(known, dict) else {}
 
 
 def _cookie() -> str:

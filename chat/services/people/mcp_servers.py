@@ -13,10 +13,11 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from agents.mcp.config import server_name
-from chat.access import Permission, workspace_where, workspaces_where
+from chat.access import workspace_where, workspaces_where
 from chat.agents_setup import registry
 from chat.errors import Invalid, ServiceError
 from chat.models import McpServer, User, Workspace
+from chat.permissions import Permission
 from chat.queries.mcp_servers import headers_of
 from chat.security.encryption import encrypt
 from chat.services.messages.validation import validate_characters

@@ -8,9 +8,10 @@ from django.core import signing
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from chat.access import Permission, workspace_where
+from chat.access import workspace_where
 from chat.errors import Forbidden, Invalid, ServiceError
 from chat.models import Membership, User, Workspace
+from chat.permissions import Permission
 from chat.services.people import guests
 from chat.services.people.security_log import Kind, record
 from chat.services.transaction import notify_access_changed

@@ -14,12 +14,13 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from agents.registry import AgentPreset, Prompt
-from chat.access import Permission, agent_in, agent_to_change, memberships_of, workspace_where
+from chat.access import agent_in, agent_to_change, memberships_of, workspace_where
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
 from chat.errors import Invalid, NoSuchAgentHere, ServiceError
 from chat.models import AgentPreset as Row
 from chat.models import User, Workspace
+from chat.permissions import Permission
 from chat.queries import mcp_servers, presets
 from chat.queries.agent_icons import ICONS
 from chat.queries.preset_prompts import check_prompts

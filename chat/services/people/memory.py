@@ -9,9 +9,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agents.questions import LONGEST_NOTE
-from chat.access import Permission, may
+from chat.access import may
 from chat.errors import Forbidden, Invalid, ServiceError
 from chat.models import MemoryNote, Session, User, Workspace
+from chat.permissions import Permission
 from chat.services.messages.validation import validate_characters
 
 # The most notes of a person, and of a workspace: all of them are in each request.

@@ -6,14 +6,18 @@ import json
 import logging
 from enum import StrEnum
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.db import transaction
 from django.db.models import Model
 
-from chat.models import SecurityEvent, User
+from chat.models import ChatMessage, SecurityEvent, Session, User
 from chat.origin import Face, current_origin
 
 logger = logging.getLogger("chat.security")
+
+# The longest name that DNS allows.
+LONGEST_HOST = 253
 
 
 class Kind(StrEnum):
@@ -116,3 +120,15 @@ def _line(event: SecurityEvent, actor: User | None, person: User | int | None) -
         **event.details,
     }
     return {name: value for name, value in line.items() if value not in (None, "")}
+
+
+def record_host(session: Session, row: ChatMessage) -> None:
+    """Record which host a tool call will contact. The rest of the address can be private."""
+    address = row.arguments.get("url") if isinstance(row.arguments, dict) else None
+    try:
+        host = urlsplit(address.strip()).hostname if isinstance(address, str) else None
+    except ValueError:  # the tool reports an invalid address
+        return
+    if host:
+        details = {"tool": row.tool_name, "host": host[:LONGEST_HOST]}
+        record(Kind.TOOL_CALLED, actor=None, person=session.owner_id, target=session, face=Face.AGENT, **details)

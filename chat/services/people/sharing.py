@@ -14,11 +14,13 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.access import Permission, is_member, memberships_of, people_of, sessions_of, workspace_for, workspace_where
+from chat.access import is_member, memberships_of, sessions_of, workspace_for, workspace_where
 from chat.bus.events import AccessChanged
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
 from chat.models import Invitation, Membership, Session, SessionRole, Share, User, UserSessionState
+from chat.permissions import Permission
+from chat.queries.session_people import people_of
 from chat.services.people import guests
 from chat.services.people.following import follow, require_own_people
 from chat.services.people.secrets import hashed

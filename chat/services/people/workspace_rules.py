@@ -7,9 +7,10 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents.approval import MOST_APPROVALS, guard_of
-from chat.access import Permission, workspace_where
+from chat.access import workspace_where
 from chat.errors import Invalid, ServiceError
 from chat.models import ApprovalRule, Session, User
+from chat.permissions import Permission
 from chat.services.people.security_log import Kind, record
 
 SALT = "parley.removed-rule"

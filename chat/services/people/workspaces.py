@@ -8,10 +8,11 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from chat.access import Permission, memberships_of, roles_with, workspace_for
+from chat.access import memberships_of, workspace_for
 from chat.errors import NotForGuests
 from chat.models import Membership, User, Workspace
 from chat.overrides.composed_queries import Composed
+from chat.permissions import Permission, roles_with
 from chat.queries.session_list import Within, unread_sessions
 
 

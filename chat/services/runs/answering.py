@@ -15,11 +15,10 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.i18n import TranslatableText
 from agents.messages import Json, ToolCall
 from agents.questions import InvalidAnswer, Question, read_question
 from agents.safe_text import clean
-from chat.access import Permission, may, may_approve
+from chat.access import may, may_approve
 from chat.agents_setup import registry
 from chat.errors import Forbidden, Invalid, NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import (
@@ -35,6 +34,7 @@ from chat.models import (
     SessionRun,
     User,
 )
+from chat.permissions import Permission
 from chat.queries import cast, presets
 from chat.queries.cast import AGENTS
 from chat.queries.workspace_rules import added as with_rules_of_workspace
@@ -60,9 +60,7 @@ EXPIRED = "[Not answered: no one answered for {days} days]"
 def answer(*, session: Session, author: User, message_id: str, value: object) -> int:
     """Answer a tool call that waits for people. The first answer counts. Return the message's revision.
 
-    A question's answer becomes the result of its call, and the answer to what a running call asks goes to that. An
-    approved call runs, with the arguments that the author gave it, if any; a refused one gets the author's comment as
-    its result. The turn goes on.
+    An approved call runs, with the author's arguments, if any; otherwise the answer is the call's result.
     Raises ServiceError "already_answered", with who answered, if the call does not wait any more; Invalid if the answer
     does not fit the question; Forbidden if only owners and admins of the workspace may approve all calls of a tool.
     """
@@ -90,13 +88,13 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
         _decide(tx, row, author, checked, answered)
     else:
         _finish(tx, row, clean(json.dumps(checked, ensure_ascii=False)), answered)
-    waits_on = tx.messages().filter(status=MessageStatus.WAITING).exists()
-    if row.status == MessageStatus.PENDING or not waits_on:
+    goes_on = row.status == MessageStatus.PENDING or not tx.messages().filter(status=MessageStatus.WAITING).exists()
+    if goes_on:
         resume_waiting(tx)
     else:
         wait_for_the_rest(tx)
     tx.save()
-    if row.status == MessageStatus.PENDING or not waits_on:
+    if goes_on:
         lease.request(session.pk)
     return row.revision
 
@@ -165,11 +163,7 @@ def _checked(question: Question, value: object) -> Any:
         return question.check(value)
     except InvalidAnswer as error:
         (words,) = error.args
-        raise Invalid(_filled_in(words)) from None
-
-
-def _filled_in(words: TranslatableText) -> str:
-    return _(words.template).format_map(words.values)
+        raise Invalid(_(words.template).format_map(words.values)) from None
 
 
 def _remembered(session: Session, author: User, answer: Json) -> Json:

@@ -18,7 +18,7 @@ from chat.models import ChatMessage, MessageRevision, MessageRole, MessageStatus
 from chat.overrides.composed_queries import Composed
 from chat.queries.cast import agents_from
 from chat.runs import lease
-from chat.runs.notes import continue_note
+from chat.runs.turn_rows import continue_note
 from chat.services.messages.editing import CONTENT_TYPES, same_response
 from chat.services.messages.senders import sender_in
 from chat.services.runs import delegation

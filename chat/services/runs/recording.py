@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import assert_never
-from urllib.parse import urlsplit
 
 from django.db import connection, transaction
 from django.db.models import Q
@@ -31,9 +30,7 @@ from chat.models import (
     MessageType,
     ModelRequest,
     RunState,
-    Session,
 )
-from chat.origin import Face
 from chat.queries import presets
 from chat.queries.cast import agents_from, others
 from chat.row_statements import insert_rows, update_row
@@ -58,7 +55,6 @@ from chat.runs.changes import (
 from chat.runs.lease import Claim
 from chat.services.messages.senders import sender_in
 from chat.services.people import security_log
-from chat.services.people.security_log import Kind
 from chat.services.runs import asking, compaction, delegation
 from chat.services.runs.locking import Locked, lock
 from chat.services.runs.turns import deliver_queued
@@ -82,8 +78,6 @@ RUN_COLUMNS = (
 _TAKE_DELTAS = 'DELETE FROM chat_messagedelta WHERE message_id = %s RETURNING "offset", text'
 # Texts in one statement: SQLite may have been built for 999 values.
 MOST_DELTAS = 300
-# The longest name that DNS allows.
-LONGEST_HOST = 253
 
 
 class Outcome(Enum):
@@ -258,16 +252,10 @@ def _apply(tx: SessionTransaction, job: Job, last_texts: Mapping[str, Sequence[P
     next_turn = ""
     for change in job.changes:
         match change:
-            case InsertMessage(message_id, name, fields, details):
-                if fields.get("end_reason") == EndReason.STOPPED:
-                    fields = {**fields, **_stopper(tx)}
-                outbox.row_added(tx, name, tx.insert(name, ChatMessage(id=message_id, **fields), details))
-            case UpdateMessage(message_id, name, fields, details, compact):
-                text = _take_text(message_id, last_texts) if compact else ""
-                # A call whose arguments have come has them instead of its text.
-                row = tx.update_unread(name, message_id, fields, details, more_text="" if "text" in fields else text)
-                if name == "tool_exec_start":
-                    _record_host(tx.session, row)
+            case InsertMessage():
+                _insert_message(tx, change)
+            case UpdateMessage():
+                _update_message(tx, change, last_texts)
             case RecordUsage():
                 _record_usage(tx, change)
             case RecordRequest():
@@ -299,23 +287,23 @@ def _apply(tx: SessionTransaction, job: Job, last_texts: Mapping[str, Sequence[P
     return next_turn
 
 
-def _record_host(session: Session, row: ChatMessage) -> None:
-    """Record which host a tool call will contact. The rest of the address can be private."""
-    address = row.arguments.get("url") if isinstance(row.arguments, dict) else None
-    try:
-        host = urlsplit(address.strip()).hostname if isinstance(address, str) else None
-    except ValueError:  # the tool reports an invalid address
-        return
-    if host:
-        details = {"tool": row.tool_name, "host": host[:LONGEST_HOST]}
-        security_log.record(
-            Kind.TOOL_CALLED, actor=None, person=session.owner_id, target=session, face=Face.AGENT, **details
-        )
+def _insert_message(tx: SessionTransaction, change: InsertMessage) -> None:
+    """Insert a row; the end of a turn that a user has stopped says who that was."""
+    row = ChatMessage(id=change.id, **change.fields)
+    if row.end_reason == EndReason.STOPPED and tx.run.stopped_by:
+        row.stopped_by, row.stopped_by_name = tx.run.stopped_by, sender_in(tx.session, tx.run.stopped_by)
+    outbox.row_added(tx, change.name, tx.insert(change.name, row, change.details))
 
 
-def _stopper(tx: SessionTransaction) -> dict[str, object]:
-    user = tx.run.stopped_by
-    return {"stopped_by": user, "stopped_by_name": sender_in(tx.session, user)} if user else {}
+def _update_message(
+    tx: SessionTransaction, change: UpdateMessage, last_texts: Mapping[str, Sequence[PendingText]]
+) -> None:
+    text = _take_text(change.id, last_texts) if change.compact else ""
+    # A call whose arguments have come has them instead of its text.
+    text = "" if "text" in change.fields else text
+    row = tx.update_unread(change.name, change.id, change.fields, change.details, more_text=text)
+    if change.name == "tool_exec_start":
+        security_log.record_host(tx.session, row)
 
 
 def _take_text(message_id: str, last_texts: Mapping[str, Sequence[PendingText]]) -> str:

@@ -163,16 +163,13 @@ def _bring_back(session: Session) -> None:
     now = timezone.now()
     is_undone = session.deleted_at is not None and now - session.deleted_at < UNDO_TIME
     used: dict[str, object] = {} if is_undone else {"updated_at": now}
-    tx = _change(session, status=_before_deletion(session), deleted_at=None, **used)
+    before = Session.Status.ARCHIVED if session.archived_at else Session.Status.ACTIVE
+    tx = _change(session, status=before, deleted_at=None, **used)
     if tx.run.state == RunState.IDLE:
         if deliver_queued(tx):
             lease.request(session.pk)
         if tx.events:
             tx.save()
-
-
-def _before_deletion(session: Session) -> Session.Status:
-    return Session.Status.ARCHIVED if session.archived_at else Session.Status.ACTIVE
 
 
 @transaction.atomic

@@ -52,6 +52,20 @@ class Choice(TypedDict):
     model: str
 
 
+class SessionFields(TypedDict, total=False):
+    """What a new session can be given, as `create_session` takes it."""
+
+    workspace: Workspace | None
+    agent: str
+    provider: str
+    model: str
+    title: str
+    system_prompt: str | None
+    session_id: str
+    key_digest: str | None
+    replies: str
+
+
 UNCHANGED: tuple[dict[str, object], ...] = ({}, {"mode": Session.Mode.AGENT})
 
 
@@ -69,10 +83,9 @@ def create_session(
     key_digest: str | None = None,
     replies: str = Session.Replies.ALL,
 ) -> Session:
-    """Create a session with an agent preset, or the default preset if that one is not offered.
+    """Create a session with a copy of an agent preset, or of the default preset if that one is not offered.
 
-    The session keeps a copy of the preset, so that later changes of the preset do not affect it. `replies` says which
-    messages the agent answers: all, mentions or auto, which are all until others can write, too.
+    `replies` says which messages the agent answers: all, mentions or auto, which are all until others can write, too.
     """
     workspace = workspace or current_workspace(owner)
     preset = presets.offered(agent, owner, workspace.pk) or presets.preset()
@@ -82,7 +95,7 @@ def create_session(
         pk=session_id or ids.session_id(),
         workspace=workspace,
         owner=owner,
-        title=validate_characters(title)[:200],
+        title=validate_characters(" ".join(title.split()))[:200],
         agent=preset.name,
         provider=provider,
         model=model,
@@ -102,42 +115,21 @@ def create_session(
 @limited("sessions", by="owner")
 @transaction.atomic
 def begin_session(
-    *,
-    owner: User,
-    workspace: Workspace | None = None,
-    text: str = "",
-    agent: str = "",
-    provider: str = "",
-    model: str = "",
-    title: str = "",
-    system_prompt: str | None = None,
-    session_id: str = "",
-    key_digest: str | None = None,
-    replies: str = Session.Replies.ALL,
-    **configuration: Unpack[Configuration],
+    *, owner: User, text: str = "", configuration: Configuration | None = None, **fields: Unpack[SessionFields]
 ) -> Session:
     """Create a session and send its first message, if there is one, in one transaction.
 
     The caller checks the right to `workspace`; None is the owner's current one. Raises ServiceError for an agent, model
     or tool that is not offered, or a text that cannot be sent.
     """
-    workspace = workspace or current_workspace(owner)
+    agent, provider, model = fields.get("agent", ""), fields.get("provider", ""), fields.get("model", "")
+    fields["workspace"] = workspace = fields.get("workspace") or current_workspace(owner)
     if agent and presets.offered(agent, owner, workspace.pk) is None:
         raise NoSuchAgent(agent)
     if model and not registry().offers(provider, model):
         raise _no_such_model(provider, model)
-    session = create_session(
-        owner=owner,
-        workspace=workspace,
-        agent=agent,
-        provider=provider,
-        model=model,
-        title=" ".join(title.split()),
-        system_prompt=system_prompt,
-        session_id=session_id,
-        key_digest=key_digest,
-        replies=replies,
-    )
+    session = create_session(owner=owner, **fields)
+    configuration = configuration or {}
     if {name: value for name, value in configuration.items() if value is not None} not in UNCHANGED:
         configure(session=session, author=owner, **configuration)
         session.refresh_from_db()
@@ -231,13 +223,7 @@ def configure(
     Raises ServiceError for a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the
     model does not offer, or an archived session.
     """
-    if mode is not None and mode not in Session.Mode.values:
-        raise Invalid(_("The mode must be one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
-    if replies is not None and replies not in (*Session.Replies.values, AUTOMATIC):
-        raise Invalid(_("The agent can reply to: %(choices)s.") % {"choices": ", ".join(Session.Replies.values)})
-    if compact_at and not LEAST_SHARE <= compact_at <= MOST_SHARE:
-        words = _("Choose a percentage from %(least)d to %(most)d, or 0 to turn it off.")
-        raise Invalid(words % {"least": LEAST_SHARE, "most": MOST_SHARE})
+    _require_valid(mode, replies, compact_at)
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
     values: dict[str, object] = {"agent": tx.session.agent}
@@ -253,6 +239,16 @@ def configure(
     change(tx, author, **values)
     if reasoning_effort is not None or thinking_budget is not None:
         set_reasoning(session=session, author=author, effort=reasoning_effort, budget=thinking_budget)
+
+
+def _require_valid(mode: str | None, replies: str | None, compact_at: int | None) -> None:
+    if mode is not None and mode not in Session.Mode.values:
+        raise Invalid(_("The mode must be one of: %(modes)s.") % {"modes": ", ".join(Session.Mode.values)})
+    if replies is not None and replies not in (*Session.Replies.values, AUTOMATIC):
+        raise Invalid(_("The agent can reply to: %(choices)s.") % {"choices": ", ".join(Session.Replies.values)})
+    if compact_at and not LEAST_SHARE <= compact_at <= MOST_SHARE:
+        words = _("Choose a percentage from %(least)d to %(most)d, or 0 to turn it off.")
+        raise Invalid(words % {"least": LEAST_SHARE, "most": MOST_SHARE})
 
 
 @transaction.atomic

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chat.access import writers_in
 from chat.models import Session
+from chat.queries.session_people import writers_in
 from chat.services.sessions.fields import change
 from chat.services.transaction import SessionTransaction
 

@@ -12,9 +12,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import ids
-from chat.access import Permission, workspace_where, workspaces_where
+from chat.access import workspace_where, workspaces_where
 from chat.errors import Invalid, ServiceError
 from chat.models import User, Webhook, WebhookDelivery, WebhookEvent, Workspace
+from chat.permissions import Permission
 from chat.queries.webhooks import webhooks_in
 from chat.security.encryption import encrypt
 from chat.security.webhook_signature import new_secret

@@ -13,7 +13,7 @@ from typing import Any
 from django.db.models import NOT_PROVIDED, Field, Model
 
 from agents.messages import Json
-from chat.models import IMPORTED, Attachment, ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision, User
+from chat.models import IMPORTED, Attachment, ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision
 from chat.runs.elicitations import records_of
 
 FORMAT = "parley.session"
@@ -110,7 +110,7 @@ def message_record(
 ) -> Json:
     """Return a message with its revisions, oldest first; `text` is its text so far."""
     changes = [{"kind": each.kind, **_change(each)} for each in revisions]
-    asked = [_without_id(each) for each in records_of(row.asked)]
+    asked = [{name: each[name] for name in each if name != "answered_by_id"} for each in records_of(row.asked)]
     parts = {"text": text, "asked": asked, "attachments": list(attachments), "revisions": changes}
     return _columns(row, MESSAGE) | {name: value for name, value in parts.items() if value}
 
@@ -134,15 +134,9 @@ def _change(change: MessageRevision | SessionRevision) -> Json:
     before = dict(change.before)
     by = before.pop("by", "")
     before |= {name: None for name in ("user_id", "edited_by_id", "stopped_by_id") if before.get(name) is not None}
-    return {"by": _name(change.user) or by, "at": change.created_at.isoformat(), "before": before}
-
-
-def _without_id(asked: Json) -> Json:
-    return {name: value for name, value in asked.items() if name != "answered_by_id"}
-
-
-def _name(user: User | None) -> str:
-    return user.sender if user else ""
+    if change.user is not None:
+        by = change.user.sender or by
+    return {"by": by, "at": change.created_at.isoformat(), "before": before}
 
 
 def _columns(row: Model, names: Sequence[str]) -> Json:

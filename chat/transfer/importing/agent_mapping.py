@@ -30,7 +30,8 @@ def map_agent(part: SessionPart) -> MappedAgent:
     agent = presets.offered(part.agent) or presets.preset()
     if not part.agent:  # from another product
         prompt = {"system_prompt": part.system_prompt or agent.system_prompt}
-        return MappedAgent({**_agent(agent), **_model(agent.provider, agent.model), **prompt})
+        own = {"agent": agent.name, "config": presets.copy_of(agent)}
+        return MappedAgent({**own, **_model(agent.provider, agent.model), **prompt})
     made = MappedAgent(
         {"agent": part.agent, "config": _config(part.config, agent), "system_prompt": part.system_prompt}
     )
@@ -44,10 +45,6 @@ def map_agent(part: SessionPart) -> MappedAgent:
     words = _("The model “%(model)s” of “%(provider)s” isn’t configured here. The session uses the agent’s model.")
     made.notes.append(words % {"model": part.model, "provider": part.provider})
     return made
-
-
-def _agent(agent: AgentPreset) -> Json:
-    return {"agent": agent.name, "config": presets.copy_of(agent)}
 
 
 def _model(provider: str, model: str) -> Json:

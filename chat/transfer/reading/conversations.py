@@ -161,7 +161,7 @@ def _found(
                 yield conversation
             elif conversation is not None:
                 yield index, value.size, conversation
-            elif value.is_listed and value.members is not None and _is_titled(value.members):
+            elif value.is_listed and value.members is not None and {"title", "name"} & value.members.keys():
                 yield Problem(index=index, title=_title(value.members), reason="unknown")
             if index == last:  # skip the rest of a large file
                 return
@@ -169,10 +169,6 @@ def _found(
         yield Error(reason="too_much")
     except Unreadable:
         yield Error(reason="unreadable")
-
-
-def _is_titled(members: dict[str, Any]) -> bool:
-    return "title" in members or "name" in members
 
 
 def _title(members: dict[str, Any]) -> str:

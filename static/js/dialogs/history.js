@@ -1,5 +1,6 @@
 // The dialog for versions of a text and for removed messages, with live updates and Restore.
-import { insist, restoreAttempt } from "../messages/actions.js";
+import { restoreAttempt } from "../messages/actions.js";
+import { insist } from "../messages/insist.js";
 import { live } from "../messages/session.js";
 import { textAt, valueAt } from "../net/http.js";
 import { on } from "../ui/commands.js";

@@ -3,7 +3,8 @@ import { offer, on } from "../ui/commands.js";
 import { icon, make } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { say } from "../ui/notice.js";
-import { agreed, insist } from "./actions.js";
+import { agreed } from "./actions.js";
+import { insist } from "./insist.js";
 import { lastMessage } from "./list.js";
 import { canEdit, page } from "./session.js";
 

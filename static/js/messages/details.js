@@ -7,7 +7,8 @@ import { notice, settle } from "../ui/notice.js";
 import { openBox, place, unlessOvertaken } from "../ui/popover.js";
 import { localise } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
-import { insist, wholeOf } from "./actions.js";
+import { wholeOf } from "./actions.js";
+import { insist } from "./insist.js";
 import { leave } from "./scroll.js";
 import { live } from "./session.js";
 

@@ -3,7 +3,7 @@ import { offer, on } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
 import { notice } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
-import { insist } from "./actions.js";
+import { insist } from "./insist.js";
 import { canEdit, live } from "./session.js";
 
 const list = document.getElementById("messages");

@@ -1,5 +1,5 @@
 // The panel's context tab: what the model gets next, or was sent for an answer. Fetched again after changes.
-import { insist } from "../messages/actions.js";
+import { insist } from "../messages/insist.js";
 import { reveal } from "../messages/scroll.js";
 import { canEdit, live, page } from "../messages/session.js";
 import { on } from "../ui/commands.js";

@@ -1,5 +1,5 @@
 // The files of the workspace that the session's agents use, chosen in the panel.
-import { insist } from "../messages/actions.js";
+import { insist } from "../messages/insist.js";
 import { live } from "../messages/session.js";
 
 const ALL = "*";

@@ -1,0 +1,68 @@
+"""The frames of clients, read as commands."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, get_args
+
+from django.conf import settings
+from pydantic import Field, TypeAdapter, ValidationError
+
+from chat import long_json
+from chat.commands import COMMANDS, LONGEST_PROMPT, Command
+
+# JSON in UTF-8 takes up to six bytes for a character, for example \u0001.
+BYTES_PER_CHARACTER = 6
+# The other fields of a command.
+FRAME_OVERHEAD = 256 * 1024
+# The longest error message, in characters. It can repeat what was sent.
+LONGEST_EXPLANATION = 300
+
+
+def longest_frame() -> int:
+    """Return the size in bytes of the longest frame that a client may send: the longest message fits."""
+    longest_text: int = max(settings.MAX_MESSAGE_CHARS, LONGEST_PROMPT)
+    return BYTES_PER_CHARACTER * longest_text + FRAME_OVERHEAD
+
+
+class MalformedCommand(ValueError):
+    """The frame is not a command, for the reason in the message. `ref` is that of the frame, if it has one."""
+
+    def __init__(self, message: str, ref: str | None = None) -> None:
+        super().__init__(message)
+        self.ref = ref
+
+
+# Read by the `type` of the frame. Pydantic lists the types in this order in an error.
+_ANY: Any = Annotated[reduce(or_, COMMANDS), Field(discriminator="type")]
+_adapter: TypeAdapter[Command] = TypeAdapter(_ANY)
+# The types of all commands, which pydantic puts into the place of an error.
+_TYPES = {name for kind in COMMANDS for name in get_args(kind.model_fields["type"].annotation)}
+
+
+def parse(frame: str) -> Command:
+    """Read a frame. Raises MalformedCommand: no JSON, no object, an unknown type, missing or wrong fields."""
+    try:
+        data = long_json.loads(frame)
+    except (ValueError, RecursionError):
+        raise MalformedCommand("The frame is not JSON.") from None
+    if not isinstance(data, dict):
+        raise MalformedCommand("The frame is not a JSON object.")
+    return checked(data)
+
+
+def checked(data: dict[str, Any]) -> Command:
+    """Take JSON's values as a command. Raises MalformedCommand: an unknown type, missing or wrong fields."""
+    try:
+        return _adapter.validate_python(data)
+    except ValidationError as error:
+        ref = data.get("ref")
+        has_ref = isinstance(ref, str) and len(ref) <= 200
+        raise MalformedCommand(_explain(error), ref if has_ref else None) from None
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"] if part not in _TYPES) or "type"
+    return f"{place}: {first['msg']}"[:LONGEST_EXPLANATION]

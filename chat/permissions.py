@@ -1,0 +1,47 @@
+"""What the roles of a workspace permit. `chat.access` asks for it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from chat.models import Membership
+
+
+class Permission(StrEnum):
+    """What a role in a workspace permits, besides work in sessions. docs/users.md has the table."""
+
+    BEGIN_SESSIONS = "begin_sessions"
+    INVITE = "invite"
+    SEE_MEMBERS = "see_members"
+    MAKE_AGENTS = "make_agents"
+    ADD_KNOWLEDGE = "add_knowledge"
+    SEE_USAGE = "see_usage"
+    MANAGE_RULES = "manage_rules"
+    MANAGE_NOTES = "manage_notes"
+    MANAGE_KNOWLEDGE = "manage_knowledge"
+    MANAGE_AGENTS = "manage_agents"
+    MANAGE_TOOLS = "manage_tools"
+    MANAGE_WEBHOOKS = "manage_webhooks"
+    MANAGE_MEMBERS = "manage_members"
+
+
+_OF_MEMBERS = frozenset(
+    {
+        Permission.BEGIN_SESSIONS,
+        Permission.INVITE,
+        Permission.SEE_MEMBERS,
+        Permission.MAKE_AGENTS,
+        Permission.ADD_KNOWLEDGE,
+    }
+)
+PERMISSIONS: dict[str, frozenset[Permission]] = {
+    Membership.Role.OWNER: frozenset(Permission),
+    Membership.Role.ADMIN: frozenset(Permission),
+    Membership.Role.MEMBER: _OF_MEMBERS,
+    Membership.Role.GUEST: frozenset(),
+}
+
+
+def roles_with(permission: Permission) -> list[str]:
+    """Return the roles that have a permission."""
+    return [role for role, permissions in PERMISSIONS.items() if permission in permissions]

@@ -1,0 +1,66 @@
+"""Who has a session, for those who are to learn of a change. `chat.access` decides who may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import F, Q, QuerySet
+
+from chat.access import is_member, open_sessions, shares
+from chat.models import Membership, Session, SessionRole, Share, User, UserSessionState
+
+
+def writers_in(session_id: str) -> int:
+    """Return how many people can write in a session."""
+    owner = Session.objects.filter(pk=session_id).order_by().values("owner")
+    shared = shares().filter(session=session_id, role=SessionRole.EDITOR).values("user")
+    opened = open_sessions().filter(pk=session_id, workspace_role=SessionRole.EDITOR).values("workspace")
+    return owner.union(shared, _members_of(opened)).count()
+
+
+def _members_of(workspaces: QuerySet[Any]) -> QuerySet[Any]:
+    """Return the ids of the active members of workspaces, without guests."""
+    members = Membership.objects.filter(workspace__in=workspaces, user__is_active=True)
+    return members.exclude(role=Membership.Role.GUEST).values("user")
+
+
+def people_in(session_ids: Iterable[str]) -> set[int]:
+    """Return the ids of all users with access to any of these sessions, even if it is deleted, in one query."""
+    return {user_id for _session, user_id in places_of_people(session_ids)}
+
+
+def places_of_people(session_ids: Iterable[str]) -> list[tuple[str, int]]:
+    """Return each of these sessions with each user who has it in their list, even if it is deleted, in one query."""
+    ids = set(session_ids)
+    owners = Session.objects.filter(pk__in=ids, owner__is_active=True).values_list("pk", "owner_id")
+    invited = Share.objects.filter(session__in=ids, user__is_active=True)
+    guests = invited.filter(user__memberships__workspace=F("session__workspace")).values_list("session_id", "user_id")
+    return list(owners.union(guests, _entered(ids).values_list("session_id", "user_id")))
+
+
+def _entered(session_ids: Iterable[str]) -> QuerySet[UserSessionState]:
+    """Return the states of members who have opened sessions that are open to their workspace."""
+    entered = UserSessionState.objects.filter(session__in=session_ids, user__is_active=True)
+    return entered.filter(is_member("user", "session__workspace"), session__workspace_role__gt="")
+
+
+def editors_in(session_ids: Iterable[str]) -> set[tuple[int, str]]:
+    """Return who may write in sessions that are not deleted and are in their lists, in one query.
+
+    The result has pairs of user id and session id.
+    """
+    ids = set(session_ids)
+    owners = Session.objects.filter(pk__in=ids, owner__is_active=True).exclude(status=Session.Status.DELETED)
+    shared = shares().filter(session__in=ids, role=SessionRole.EDITOR)
+    opened = open_sessions().filter(pk__in=ids, workspace_role=SessionRole.EDITOR)
+    entered = _entered(ids).filter(session__in=opened.values("pk"))
+    pairs = owners.order_by().values_list("owner_id", "pk")
+    return set(pairs.union(shared.values_list("user_id", "session_id"), entered.values_list("user_id", "session_id")))
+
+
+def people_of(session: Session) -> QuerySet[User]:
+    """Return all users with access to a session that is not deleted, unordered."""
+    shared = shares().filter(session=session).values("user")
+    opened = _members_of(open_sessions().filter(pk=session.pk).values("workspace"))
+    return User.objects.filter(Q(pk=session.owner_id, is_active=True) | Q(pk__in=shared) | Q(pk__in=opened))

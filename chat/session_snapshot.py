@@ -1,0 +1,128 @@
+"""A session as a plain value, and what its agent does now."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from agents.messages import Json
+from agents.reasoning import Reasoning
+from chat.models import RunState, Session, SessionRun
+
+AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
+# What the agent does besides answering.
+Activity = Literal["", "compacting", "retrying"]
+# How a compaction ended. "changed": messages were changed while the model read them, "nothing": there were none.
+CompactionOutcome = Literal["done", "failed", "stopped", "changed", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSnapshot:
+    """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03).
+
+    `agents` are all of its agents, its own first, if there are several: names, titles, providers, models and icons.
+    `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `agent_icon` is the
+    icon of its own agent; "" for none. `reasoning_effort` and `thinking_budget` are the session's choice as far as its
+    model offers one; "" and None leave it to the model.
+    `activity` is "compacting" while the agent summarises earlier messages instead of answering.
+    """
+
+    id: str
+    title: str
+    status: str
+    agent: str
+    provider: str
+    model: str
+    system_prompt: str
+    owner_id: int
+    revision: int
+    context_used: int | None
+    context_window: int | None
+    session_total_tokens: int
+    agent_status: AgentStatus
+    tool_name: str
+    agent_title: str = ""
+    agent_icon: str = ""
+    mode: str = Session.Mode.AGENT.value
+    replies: str = Session.Replies.ALL.value
+    replies_auto: bool = False
+    agents: tuple[Json, ...] = ()
+    reasoning_effort: str = ""
+    thinking_budget: int | None = None
+    activity: Activity = ""
+
+    @classmethod
+    def from_row(
+        cls,
+        session: Session,
+        agent_status: AgentStatus,
+        tool_name: str,
+        agent_title: str,
+        reasoning: Reasoning,
+        agents: tuple[Json, ...] = (),
+        activity: Activity = "",
+        agent_icon: str = "",
+    ) -> SessionSnapshot:
+        return cls(
+            id=session.id,
+            title=session.title,
+            status=session.status,
+            agent=session.agent,
+            provider=session.provider,
+            model=session.model,
+            system_prompt=session.system_prompt,
+            owner_id=session.owner_id,
+            revision=session.revision,
+            context_used=session.context_used,
+            context_window=session.context_window,
+            session_total_tokens=session.total_tokens,
+            agent_status=agent_status,
+            tool_name=tool_name,
+            agent_title=agent_title,
+            agent_icon=agent_icon,
+            mode=session.mode,
+            replies=session.replies,
+            replies_auto=session.replies_auto,
+            agents=agents,
+            reasoning_effort=reasoning.effort,
+            thinking_budget=reasoning.budget,
+            activity=activity,
+        )
+
+    @property
+    def context_percent(self) -> float | None:
+        return context_percent(self.context_used, self.context_window)
+
+    @property
+    def icons(self) -> dict[str, str]:
+        """The icons of its agents by name, of those that have one."""
+        known = {self.agent: self.agent_icon} | {each["name"]: each["icon"] for each in self.agents}
+        return {name: icon for name, icon in known.items() if icon}
+
+    def to_json(self) -> Json:
+        return {**asdict(self), "agents": list(self.agents), "context_percent": self.context_percent}
+
+
+def context_percent(used: int | None, window: int | None) -> float | None:
+    """Share of the context window in use, one decimal; None while either figure is unknown (RUN-04)."""
+    if used is None or not window:
+        return None
+    return round(used * 100 / window, 1)
+
+
+def activity(run: SessionRun) -> Activity:
+    return "compacting" if run.compacting and run.state != RunState.IDLE else ""
+
+
+def agent_status(run: SessionRun, running_tools: list[str], *, is_asking: bool = False) -> tuple[AgentStatus, str]:
+    """Tell what the agent does now, from the rows (RUN-03): status and, while tools run, the tool's name.
+
+    `is_asking`: a running tool waits for people.
+    """
+    if run.state == RunState.IDLE:
+        return "idle", ""
+    if (run.state == RunState.WAITING and not run.delegating) or (run.state == RunState.RUNNING and is_asking):
+        return "waiting", ""
+    if running_tools:
+        return "tool_calling", running_tools[-1]
+    return "thinking", ""
