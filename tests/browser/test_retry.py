@@ -32,8 +32,8 @@ def texts(*words: str) -> list[re.Pattern[str]]:
 async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: WireServer, browser: Browser) -> None:
     """RUN-12, RUN-06: no key retries; the dialog says how many messages go, and how many of other users.
 
-    A fork keeps all. Undo stops the agent and restores everything. Retrying the last answer does not ask; "Save and
-    answer again" does.
+    The others learn that their messages went. A fork keeps all. Undo stops the agent and restores everything. Retrying
+    the last answer does not ask; "Save and answer again" does.
     """
     await talk(ana, model, "First", "Second")
     bo = await invited(ana, browser, "Bo")
@@ -64,6 +64,10 @@ async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: Wi
     await choose(ana, first, "Retry from here")
     await dialog.get_by_role("button", name="Retry from here").click()
     await expect(bo.answers).to_have_text(texts("Instead"))
+    await expect(bo.page.locator("#toasts")).to_contain_text("One of your messages was removed.")
+    await button(bo, "Show").click()
+    await expect(bo.page.get_by_role("dialog", name="Removed messages")).to_contain_text("Mine")
+    await bo.page.keyboard.press("Escape")
     await bo.say("Wait for me")
     await expect(ana.queue).to_have_count(1)
     await expect(ana.page.locator("#toasts")).to_contain_text("5 messages removed")

@@ -130,7 +130,14 @@ async function showRemoved() {
   (await late(() => import("../dialogs/history.js")))?.show("removed");
 }
 
+/** Tells a user whose messages another person has removed, for example by a retry above them. */
+function tellLost({ detail: count }) {
+  const text = counted(count, words.yoursRemovedOne, words.yoursRemovedMany);
+  toast(text, { action: { label: words.showRemoved, run: showRemoved } });
+}
+
 function connectPast() {
+  page.addEventListener("parley:lost", tellLost);
   on("history", (button) => showHistory(button.dataset.of ?? button.closest("article").id));
   offer({
     id: "removed",

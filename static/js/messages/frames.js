@@ -7,7 +7,7 @@ import { announce, over, say } from "../ui/notice.js";
 import { adopt, isOver, remove, upsert } from "./list.js";
 import { showInTab } from "./notifications.js";
 import { keepPlace } from "./scroll.js";
-import { page } from "./session.js";
+import { live, page } from "./session.js";
 
 // Messages whose sequence numbers change because earlier ones were removed or restored.
 
@@ -116,6 +116,7 @@ function isWriting() {
 export class Inbox {
   #frames = [];
   #due = 0;
+  #lost = new Set(); // the user's own messages that the present frames remove
   #streams = new Streams();
   #missing;
   #overtaken;
@@ -167,11 +168,14 @@ export class Inbox {
   flush() {
     this.#due = 0;
     if (!this.#frames.length) return;
+    this.#lost.clear();
     keepPlace(() => {
       for (const frame of this.#frames.splice(0)) this.#doing[frame.op ?? "delta"]?.(frame);
       this.#streams.flush();
       document.getElementById("status").toggleAttribute("data-writing", isWriting());
     });
+    const count = [...this.#lost].filter((id) => !document.getElementById(id)).length;
+    if (count && !live.isRemoving) page.dispatchEvent(new CustomEvent("parley:lost", { detail: count }));
   }
 
   #stream(frame) {
@@ -180,7 +184,9 @@ export class Inbox {
 
   #remove({ id }) {
     this.#streams.forget(id);
-    this.#queue.removed(document.getElementById(id));
+    const element = document.getElementById(id);
+    if (element?.matches("#messages > .mine")) this.#lost.add(id);
+    this.#queue.removed(element);
     remove(id);
   }
 

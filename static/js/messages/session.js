@@ -5,6 +5,9 @@ import { notice, settle } from "../ui/notice.js";
 
 const ANSWER_WITHIN = 10_000;
 const AGAIN_AFTER = 250;
+// Commands that remove messages, and how long after the ack of one the page's own changes may still arrive.
+const REMOVING = ["retry", "run_tools", "restore_attempt", "switch_attempt", "remove"];
+const OWN_FOR = 3000;
 
 /**
  * The session's socket, with repeated requests and revisions (LIVE-02, LIVE-04). Fires "frame" for each frame to be
@@ -20,6 +23,7 @@ class Live extends Socket {
   #asking = false; // a sync was sent, its answer has not started
   #again = false;
   #lowered = false; // the pending answer was requested with a later revision than the present one
+  #removedAt = -Infinity; // when this page last asked to remove messages, or learned that it was done
   #known = false; // whether there was a connection before
 
   constructor(address, revision) {
@@ -36,7 +40,18 @@ class Live extends Socket {
       await new Promise((resolve) => this.addEventListener("state", resolve, { once: true }));
     const ref = `#${++this.#number}`;
     if (!this.send({ ...command, ref })) throw refusal("offline", words.notDone);
-    return new Promise((resolve, reject) => this.#asked.set(ref, { resolve, reject }));
+    const answer = new Promise((resolve, reject) => this.#asked.set(ref, { resolve, reject }));
+    return REMOVING.includes(command.type) ? this.#removing(answer) : answer;
+  }
+
+  /** Whether this page has removed messages just now, so that it needs no word of it. */
+  get isRemoving() {
+    return performance.now() - this.#removedAt < OWN_FOR;
+  }
+
+  async #removing(answer) {
+    this.#removedAt = Infinity;
+    return answer.finally(() => (this.#removedAt = performance.now()));
   }
 
   /** Requests all changes since the page's revision, or `since` an earlier one; one request at a time. */
