@@ -24,7 +24,7 @@ from chat.errors import Invalid
 from chat.models import AgentPreset, User
 from chat.queries import preset_rules, presets
 from chat.queries.agent_icons import ICON_NAMES, ICONS
-from chat.queries.preset_prompts import check_prompts, line_of, prompt_from
+from chat.queries.preset_prompts import check_prompts, line_of, prompts_from
 from chat.rendering.text.formatting import EFFORT_LEVELS
 from chat.services.people import members_agents
 
@@ -82,9 +82,9 @@ class PromptsField(LinesField):
         return super().prepare_value([line_of(each) for each in presets.prompts_of(list(value))])
 
     def clean(self, value: Any) -> list[Prompt]:
-        lines = super().clean(value)
+        super().clean(value)
         with _as_form_error():
-            return [prompt_from(line) for line in lines]
+            return prompts_from(str(value or ""))
 
 
 class RulesField(LinesField):
@@ -139,7 +139,7 @@ class PresetForm(Form):
                 "For a heading and an icon, write “icon | heading | text”."
             ),
             _("Icons"),
-            ", ".join(ICONS),
+            format_lazy(", ".join(["{}"] * len(ICONS)), *ICON_NAMES.values()),
         ),
     )
 

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from agents.registry import Prompt
 from chat.access import Permission, agent_to_change, workspace_where
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
@@ -22,7 +23,7 @@ from chat.models import AgentPreset, Workspace
 from chat.queries import presets
 from chat.queries.agent_icons import ICON_NAMES, ICONS
 from chat.queries.members_agents import SeenAgent, seen_agents
-from chat.queries.preset_prompts import line_of, prompt_from
+from chat.queries.preset_prompts import check_prompts, line_of, prompts_from
 from chat.services.people import members_agents as service
 from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, AgentSettings
 from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
@@ -53,7 +54,8 @@ class AgentForm(forms.Form):
         required=False,
         widget=forms.Textarea({**INPUT, "rows": 4}),
         help_text=gettext_lazy(
-            "Suggestions for the first message, one per line. With a heading and an icon: “icon | heading | text”."
+            "Suggestions for the first message, one per line. For an icon and a heading, write “icon | heading | text”: "
+            "choose an icon below to begin such a line."
         ),
     )
 
@@ -61,16 +63,29 @@ class AgentForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["tools"].choices = tools  # type: ignore[attr-defined]  # a MultipleChoiceField
 
+    def clean_prompts(self) -> list[Prompt]:
+        try:
+            prompts = prompts_from(self.cleaned_data["prompts"])
+            check_prompts(prompts)
+        except Invalid as refused:
+            raise forms.ValidationError(refused.message) from refused
+        return prompts
+
     def settings(self) -> AgentSettings:
         """Return what the service takes. Raises Invalid."""
         if not self.is_valid():
+            self.fields["title"].widget.attrs.pop(
+                "autofocus", None
+            )  # the page goes to the first field that was refused
             field, errors = next(iter(self.errors.items()))
             sentence = f"{self.fields[field].label}: {errors[0]}"
             raise Invalid(sentence)
-        lines = self.cleaned_data.pop("prompts").splitlines()
-        prompts = [prompt_from(line.strip()) for line in lines if line.strip()]
         given = {**self.cleaned_data, "system_prompt": self.cleaned_data["system_prompt"].replace("\r\n", "\n")}
-        return AgentSettings(**given, prompts=prompts)
+        return AgentSettings(**given)
+
+    def shows_errors(self) -> bool:
+        """Whether each error is shown at its field."""
+        return bool(self.errors) and not set(self.errors) & {"icon", "model", "tools"}
 
 
 @never_cache
@@ -211,7 +226,7 @@ def _form(
         "row": row,
         "icons": [(name, ICON_NAMES.get(name, name)) for name in ICONS],
         "models": _models(str(form["model"].value() or "")),
-        "refused": refused.message if refused else "",
+        "refused": refused.message if refused and not form.shows_errors() else "",
         "revision": seen or (row.revision if row else None),
         "newer": refused.details.get("revision") if refused else None,
         "styles": STYLES,

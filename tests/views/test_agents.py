@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
@@ -89,3 +90,29 @@ def test_a_conflict_is_shown_until_the_user_decides(browser: Client, ana: User, 
     assert title() == "Theirs again"
     assert browser.post(page, {**form, "replace": str(int(newer) + 1)}).status_code == 302
     assert title() == "Ours"
+
+
+@pytest.mark.parametrize("name", ["file-text", "Document", " document ", "文档"])
+def test_an_icon_has_the_name_that_people_see(browser: Client, workspace: Workspace, name: str) -> None:
+    """UI-21: an opening prompt takes an icon's name in the user's language, in English, and that of the code."""
+    browser.cookies[settings.LANGUAGE_COOKIE_NAME] = "zh-hans"
+    form = {"title": "Mine", "icon": "sparkles", "prompts": f"{name} | Notes | Write the notes"}
+    assert browser.post(reverse("new-agent", args=[workspace.pk]), form).status_code == 302
+    row = AgentPreset.objects.get()
+    assert row.prompts == [{"text": "Write the notes", "title": "Notes", "icon": "file-text"}]
+    assert (
+        "文档 | Notes | Write the notes" in browser.get(reverse("workspace-agent", args=[1, row.name])).content.decode()
+    )
+
+
+def test_an_unknown_icon_is_refused_at_its_field(browser: Client, workspace: Workspace) -> None:
+    """UI-21: the refusal names the line, and the page goes to the field."""
+    form = {"title": "Mine", "icon": "sparkles", "prompts": "What is new?\r\n\r\nskull | Notes | Write"}
+    refused = browser.post(reverse("new-agent", args=[workspace.pk]), form)
+    html = refused.content.decode()
+    assert refused.status_code == 422
+    [field] = re.findall(r"<textarea[^>]*id=\"id_prompts\"[^>]*>", html)
+    assert 'aria-invalid="true"' in field
+    assert "id_prompts_error" in field
+    assert html.count("Line 3: there is no icon “skull”. Choose one of: ") == 1
+    assert "autofocus" not in html
