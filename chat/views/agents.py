@@ -54,8 +54,8 @@ class AgentForm(forms.Form):
         required=False,
         widget=forms.Textarea({**INPUT, "rows": 4}),
         help_text=gettext_lazy(
-            "Suggestions for the first message, one per line. For an icon and a heading, write “icon | heading | text”: "
-            "choose an icon below to begin such a line."
+            "Suggestions for the first message, one per line. For an icon and a heading, write "
+            "“icon | heading | text”: choose an icon below to begin such a line."
         ),
     )
 
