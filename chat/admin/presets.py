@@ -26,6 +26,7 @@ from chat.queries import preset_rules, presets
 from chat.queries.agent_icons import ICON_NAMES, ICONS
 from chat.queries.preset_prompts import check_prompts, line_of, prompts_from
 from chat.rendering.text.formatting import EFFORT_LEVELS
+from chat.rendering.text.tool_texts import entry_text
 from chat.services.people import members_agents
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class PresetForm(Form):
         label=_("Tools"),
         required=False,
         choices=lambda: [
-            (name, f"{name}: {tool.summary}" if (tool := registry().tool(name)) else name)
+            (name, f"{name}: {about}" if (about := entry_text(name, registry().tool(name))) else name)
             for name in presets.tool_names()
         ],
     )

@@ -24,6 +24,7 @@ from chat.queries import presets
 from chat.queries.agent_icons import ICON_NAMES, ICONS
 from chat.queries.members_agents import SeenAgent, seen_agents
 from chat.queries.preset_prompts import check_prompts, line_of, prompts_from
+from chat.rendering.text.tool_texts import entry_text
 from chat.services.people import members_agents as service
 from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, AgentSettings
 from chat.views.requests import SignedInRequest, number, number_or_404, signed_in
@@ -123,7 +124,7 @@ def new_agent(request: SignedInRequest, workspace_id: str) -> HttpResponse:
     workspace = workspace_where(request.user, Permission.MAKE_AGENTS, number_or_404(workspace_id))
     choices = _tools(workspace.pk, ())
     if request.method == "GET":
-        initial = {"icon": USUAL_ICON, "tools": [name for name in presets.presets()[0].tools if name in dict(choices)]}
+        initial = {"icon": USUAL_ICON, "tools": _usual_tools(dict(choices))}
         return _form(request, workspace, AgentForm(initial=initial, tools=choices))
     form = AgentForm(request.POST, tools=choices)
     try:
@@ -243,8 +244,13 @@ def _models(present: str) -> list[str]:
 def _tools(workspace_id: int, present: Any) -> list[tuple[str, str]]:
     """Return the tools to choose from, with what each does."""
     names = sorted(service.allowed_tools(workspace_id) | set(present))
-    known = [(name, registry().tool(name)) for name in names]
-    return [(name, tool.summary if tool else "") for name, tool in known]
+    return [(name, entry_text(name, registry().tool(name))) for name in names]
+
+
+def _usual_tools(choices: dict[str, str]) -> list[str]:
+    """Return what a new agent has: what the default one has, without tools that run, change or send something."""
+    known = [(name, registry().tool(name)) for name in presets.presets()[0].tools if name in choices]
+    return [name for name, tool in known if tool and tool.only_looks]
 
 
 def _values(row: AgentPreset) -> dict[str, Any]:

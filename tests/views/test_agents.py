@@ -16,7 +16,7 @@ from agents.added_tools import load_added_tools
 from agents.config import Config
 from agents.registry import Registry
 from chat import agents_setup
-from chat.models import AgentPreset, User, Workspace
+from chat.models import AgentPreset, McpServer, User, Workspace
 from chat.services.people import members_agents
 from chat.services.people.members_agents import AgentSettings
 
@@ -40,7 +40,12 @@ def _configured(tmp_path: Path) -> Iterator[None]:
     (tmp_path / "look_up.py").write_text(TOOL)
     config = {
         "providers": {"house": {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": {"one": {}}}},
-        "agents": {"assistant": {"model": "house/one", "tools": ["calculator", "look_up"]}},
+        "agents": {
+            "assistant": {
+                "model": "house/one",
+                "tools": ["calculator", "confirmation", "look_up", "bash", "write_file"],
+            }
+        },
     }
     agents_setup.install(Registry(Config.model_validate(config), {}, added=load_added_tools(tmp_path)))
     yield
@@ -59,6 +64,18 @@ def test_tools_of_the_operator_are_described(browser: Client, workspace: Workspa
     html = browser.get(reverse("new-agent", args=[workspace.pk])).content.decode()
     assert "Look an invoice up." in html
     assert "For the model alone" not in html
+    assert "Asks people yes or no before something important" in html
+    assert "You get" not in html
+
+
+def test_a_new_agent_has_what_changes_nothing(browser: Client, workspace: Workspace) -> None:
+    """UI-21: of the default agent's tools, without those that run, change or send something; others are a choice."""
+    McpServer.objects.create(workspace=workspace, name="tracker", url="https://tracker.example/mcp")
+    html = browser.get(reverse("new-agent", args=[workspace.pk])).content.decode()
+    boxes = {name: "checked" in rest for name, rest in re.findall(r'name="tools"\s+value="([^"]+)"([^>]*)>', html)}
+    assert [name for name, checked in boxes.items() if checked] == ["calculator", "confirmation", "look_up"]
+    assert {"bash", "write_file", "tracker__*"} <= set(boxes)
+    assert "All tools of the MCP server tracker" in html
 
 
 def test_a_conflict_is_shown_until_the_user_decides(browser: Client, ana: User, workspace: Workspace) -> None:
