@@ -203,7 +203,7 @@ def test_settings_of_a_workspace_say_what_they_are(
     html = page(client, settings)
     assert re.search(rf"<h1>\s*Workspace settings\s*<small><bdi>{workspace.name}</bdi></small>", html)
     assert "create an invitation link under Share" in html
-    assert "“Change…” makes a guest a member." in html
+    assert "Use “Change…” to make a guest a member." in html
     below = page(client, reverse("webhooks", args=[workspace.pk]))
     assert re.search(rf'<a class="button small" href="{settings}">.*?Workspace settings\s*</a>', below, re.DOTALL)
     client = signed_in(bo)
