@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agents.i18n import gettext as _
 from agents.mcp.config import AGENTS, SEPARATOR
 from agents.tools import Tool, schema_of
 
@@ -61,6 +62,7 @@ def delegate(agent: str, title: str) -> Tool:
         function=_never,
         arguments=Task,
         delegates=True,
+        about=_("Gives tasks to the agent {title}", title=title),
     )
 
 

@@ -79,7 +79,8 @@ class Tool:
     comes from the tool itself unless it returns a ForeignText. `context` names the parameter that takes the
     ToolContext, "" where there is none. An async function runs on the loop; any other runs in a thread of its own,
     which cannot be stopped: after its time limit, or Stop, it runs on until it ends, and its result is ignored.
-    `question`: people answer the call, and the function is never called. `delegates`: another agent does.
+    `question`: people answer the call, and the function is never called. `delegates`: another agent does. `about` says
+    in a few words for people what it does.
     """
 
     name: str
@@ -95,11 +96,17 @@ class Tool:
     context: str = ""
     question: type[Question] | None = None
     delegates: bool = False
+    about: str = ""
+
+    @property
+    def only_looks(self) -> bool:
+        """Whether a call changes nothing, sends nothing out, and needs no one's consent."""
+        return not self.approval and self.parallel and self.sends_out == "never"
 
     @property
     def summary(self) -> str:
-        """The part of the description that is for people, its first paragraph; the rest is for the model."""
-        return " ".join(self.description.strip().split("\n\n")[0].split())
+        """What people read of the tool: its own words for them, else the first paragraph of the model's description."""
+        return self.about or " ".join(self.description.strip().split("\n\n")[0].split())
 
     def problem(self, call: ToolCall) -> ToolResult | None:
         """Return the failed result of a call with invalid arguments, about which no one needs to be asked."""
@@ -199,9 +206,11 @@ def tool(
     approval: bool = False,
     foreign: bool = False,
     sends_out: SendsOut = "never",
+    about: str = "",
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a Tool of a function: its name, its docstring, and a schema from its signature.
 
+    `about` says in a few words for people what it does.
     Parameters are described by `Annotated[type, Field(description=…)]`; one of type ToolContext is not the model's to
     give. Raises TypeError when the function lacks a docstring or has parameters that cannot be named.
     """
@@ -225,6 +234,7 @@ def tool(
             foreign=foreign,
             sends_out=sends_out,
             context=context,
+            about=about,
         )
 
     return decorate

@@ -44,6 +44,15 @@ def mentioned(text: str, names: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(known[name] for name in found if name in known))
 
 
+def mentioned_agents(text: str, names: Mapping[str, str]) -> list[tuple[str, int, int]]:
+    """Return where a text mentions agents, in its order: the agent, and the start and the length, the @ included."""
+    known: dict[str, str] = {}
+    for name, agent in names.items():
+        known.setdefault(name.casefold(), agent)
+    found = [(known.get(name.casefold()), start, name) for start, name in _matches(text, names, MOST_LOOKED_AT)]
+    return [(agent, start, len(name) + 1) for agent, start, name in found if agent is not None]
+
+
 def mentions(text: str, names: Iterable[str]) -> bool:
     """Return whether a text has one of the names, or "agent", after an @."""
     return bool(mentioned(text, dict.fromkeys([ANY_AGENT, *names], ANY_AGENT)))

@@ -13,6 +13,9 @@ from agents.prices import Money
 from agents.sources import cited, read_sources
 from chat.models import Attachment, ChatMessage, Session, attached_to
 
+# The key of `ChatMessage.arguments` of a user's message for where it mentions agents.
+AGENT_MENTIONS = "agents"
+
 
 @dataclass(frozen=True, slots=True)
 class SubsessionSnapshot:
@@ -86,6 +89,15 @@ class MentionSnapshot:
     """Where a text mentions a person: its characters from `start` on, the @ included."""
 
     user_id: int
+    start: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMentionSnapshot:
+    """Where a text mentions an agent of the session, by its name, its title or @agent."""
+
+    agent: str
     start: int
     length: int
 
@@ -190,6 +202,7 @@ class MessageSnapshot:
     for_agent: bool = True
     sources: tuple[SourceSnapshot, ...] = ()
     mentions: tuple[MentionSnapshot, ...] = ()
+    agent_mentions: tuple[AgentMentionSnapshot, ...] = ()
     summarises: int | None = None
     attempt_count: int = 0
     attempt_current: int = 0
@@ -223,6 +236,7 @@ class MessageSnapshot:
             held=row.held,
             sources=_sources(row),
             mentions=tuple(MentionSnapshot(*each) for each in row.mentions or ()),
+            agent_mentions=_agent_mentions(row),
             for_agent=row.for_agent,
             summarises=row.summarises,
             attempt_count=row.attempt_count,
@@ -247,6 +261,7 @@ class MessageSnapshot:
         values["attachments"] = tuple(AttachmentSnapshot(**each) for each in data["attachments"])
         values["sources"] = tuple(SourceSnapshot(**each) for each in data.get("sources", ()))
         values["mentions"] = tuple(MentionSnapshot(**each) for each in data.get("mentions", ()))
+        values["agent_mentions"] = tuple(AgentMentionSnapshot(**each) for each in data.get("agent_mentions", ()))
         return cls(**values)
 
     def to_json(self) -> Json:
@@ -261,6 +276,7 @@ class MessageSnapshot:
         values["attachments"] = [asdict(each) for each in self.attachments]
         values["sources"] = [asdict(each) for each in self.sources]
         values["mentions"] = [asdict(each) for each in self.mentions]
+        values["agent_mentions"] = [asdict(each) for each in self.agent_mentions]
         return values
 
 
@@ -319,6 +335,16 @@ def _schedule(row: ChatMessage) -> ScheduleSnapshot | None:
     values = [kept.get(name) for name in ("cron", "zone")] if isinstance(kept, dict) else []
     texts = [value for value in values if isinstance(value, str)]
     return ScheduleSnapshot(*texts) if len(texts) == len(values) == 2 else None
+
+
+def _agent_mentions(row: ChatMessage) -> tuple[AgentMentionSnapshot, ...]:
+    """Read where a message mentions agents; nothing of what Parley does not write there, such as in a file."""
+    if row.type != "text" or not isinstance(row.arguments, dict):
+        return ()
+    kept = row.arguments.get(AGENT_MENTIONS)
+    found = [each for each in kept if isinstance(each, list)] if isinstance(kept, list) else []
+    valid = [each for each in found if list(map(type, each)) == [str, int, int]]
+    return tuple(AgentMentionSnapshot(*each) for each in valid)
 
 
 def _error(row: ChatMessage) -> ErrorSnapshot:

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agents.errors import ToolError
+from agents.i18n import gettext as _
 from agents.toolbox.arithmetic import CONSTANTS, FUNCTIONS, OPERATORS, CalculatorError, Number, checked, new_context
 from agents.tools import tool
 
@@ -24,7 +25,7 @@ _GROUPING = re.compile(r"(?<=\d)_(?=\d)")
 _NUMBER_THEN_NAME = re.compile(r"(?<![\w.])[\d.]++(?:[eE][+-]?\d++)?+[A-Za-z_]")
 
 
-@tool(time_limit=5)
+@tool(time_limit=5, about=_("Calculates exactly"))
 async def calculator(
     expression: Annotated[str, Field(description="For example: (3.5 + 2) ** 2 / sqrt(7)", max_length=MAX_LENGTH)],
 ) -> str:

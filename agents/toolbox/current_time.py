@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import Field
 
 from agents.errors import ToolError
+from agents.i18n import gettext as _
 from agents.tools import tool
 
 
-@tool()
+@tool(about=_("Tells the date and the time in any time zone"))
 def current_time(
     timezone: Annotated[str, Field(description="IANA time zone, such as Europe/Berlin or Asia/Shanghai")] = "UTC",
 ) -> str:

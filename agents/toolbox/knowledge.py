@@ -10,6 +10,7 @@ from pydantic import Field
 
 from agents.errors import ToolError
 from agents.foreign_text import ForeignText
+from agents.i18n import gettext as _
 from agents.knowledge import File, Knowledge, Passage
 from agents.safe_text import clean, cut
 from agents.sources import SourceNumbers
@@ -26,7 +27,7 @@ MOST_NAMED = 100
 FileName = Annotated[str, Field(max_length=255, description="Name of a file, exactly as listed")]
 
 
-@tool(time_limit=TIME_LIMIT, foreign=True)
+@tool(time_limit=TIME_LIMIT, foreign=True, about=_("Searches the knowledge that the session uses"))
 async def search_knowledge(
     query: Annotated[
         str, Field(min_length=1, max_length=LONGEST_QUERY, description="Words that the passage is likely to contain")
@@ -45,7 +46,7 @@ async def search_knowledge(
     return _as_text([], found, context)
 
 
-@tool(time_limit=TIME_LIMIT, foreign=True)
+@tool(time_limit=TIME_LIMIT, foreign=True, about=_("Reads files of the knowledge that the session uses"))
 async def read_knowledge(
     file: FileName,
     passage: Annotated[int, Field(ge=1, description="Passage to start at")] = 1,

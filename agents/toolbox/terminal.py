@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agents.errors import ToolError
+from agents.i18n import gettext as _
 from agents.sandbox.command import Sandbox
 from agents.sandbox.files import SECONDS as SAVE_SECONDS
 from agents.sandbox.files import work_on_files
@@ -27,7 +28,14 @@ Timeout = Annotated[int, Field(ge=1, le=LONGEST_SECONDS, description="Seconds af
 TIME_LIMIT = LONGEST_SECONDS + SAVE_SECONDS + 60
 
 
-@tool(time_limit=TIME_LIMIT, parallel=False, approval=True, foreign=True, sends_out="network")
+@tool(
+    time_limit=TIME_LIMIT,
+    parallel=False,
+    approval=True,
+    foreign=True,
+    sends_out="network",
+    about=_("Runs commands in the session’s sandbox"),
+)
 async def bash(
     command: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND, description="Command line for Bash")],
     timeout: Timeout = 120,
@@ -42,7 +50,14 @@ async def bash(
     return await _run(("bash", "-c", command), context, timeout)
 
 
-@tool(time_limit=TIME_LIMIT, parallel=False, approval=True, foreign=True, sends_out="network")
+@tool(
+    time_limit=TIME_LIMIT,
+    parallel=False,
+    approval=True,
+    foreign=True,
+    sends_out="network",
+    about=_("Runs Python programs in the session’s sandbox"),
+)
 async def python(
     code: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND, description="Python program")],
     timeout: Timeout = 120,

@@ -11,6 +11,7 @@ from yarl import URL
 
 from agents.errors import ToolError
 from agents.foreign_text import ForeignText
+from agents.i18n import gettext as _
 from agents.process_pool import Limits, ProcessPool, WorkFailed
 from agents.sources import SourceNumbers
 from agents.threads import in_thread
@@ -52,7 +53,7 @@ _pdf_processes = ProcessPool(
 def make_web_fetch(policy: Policy) -> Tool:
     """Make the tool for a policy of where it may go."""
 
-    @tool(time_limit=TOTAL_SECONDS + EXTRA_SECONDS, foreign=True)
+    @tool(time_limit=TOTAL_SECONDS + EXTRA_SECONDS, foreign=True, about=_("Reads public web pages and PDF files"))
     async def web_fetch(
         url: Annotated[str, Field(description="http:// or https:// address of the page")],
         start: Annotated[int, Field(ge=0, description="Character to start at, to read on in a long page")] = 0,

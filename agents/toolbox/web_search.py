@@ -8,6 +8,7 @@ from pydantic import Field
 
 from agents.errors import ToolError
 from agents.foreign_text import ForeignText
+from agents.i18n import gettext as _
 from agents.sources import SourceNumbers
 from agents.toolbox.search.client import search_web
 from agents.toolbox.search.config import SearchConfig
@@ -22,7 +23,7 @@ EXTRA_SECONDS = 5.0
 def make_web_search(config: SearchConfig | None, key: str = "") -> Tool:
     """Make the tool for a service. Without one it only describes itself, and agents do not get it."""
 
-    @tool(time_limit=(config.timeout if config else 0.0) + EXTRA_SECONDS, foreign=True)
+    @tool(time_limit=(config.timeout if config else 0.0) + EXTRA_SECONDS, foreign=True, about=_("Searches the web"))
     async def web_search(
         query: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY, description="What to search for")],
         period: Annotated[Period, Field(description="How old a page may be")] = "any",

@@ -5,9 +5,21 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from agents.i18n import gettext as _
 from agents.messages import Json
 from agents.questions import WIDGETS, Memory, Question
 from agents.tools import Tool, schema_of
+
+# What people read of these tools. The docstrings of the questions describe them to the model.
+ABOUT = {
+    "selection": _("Asks people to choose from a list"),
+    "confirmation": _("Asks people yes or no before something important"),
+    "plan_review": _("Shows people a plan, which they approve, change or reject"),
+    "feedback": _("Asks people what they think of several things"),
+    "action_selection": _("Offers people the next steps as buttons"),
+    "form": _("Asks people for several things in a form"),
+    "memory": _("Proposes notes for later conversations, which people keep or reject"),
+}
 
 
 def widget(question: type[Question], name: str = "") -> Tool:
@@ -19,6 +31,7 @@ def widget(question: type[Question], name: str = "") -> Tool:
         function=answered_by_people,
         arguments=question,
         question=question,
+        about=ABOUT[question.kind],
     )
 
 

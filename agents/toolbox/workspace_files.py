@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agents.errors import ToolError
+from agents.i18n import gettext as _
 from agents.sandbox.command import Sandbox
 from agents.sandbox.files import SECONDS, work_on_files
 from agents.tools import NO_CONTEXT, ToolContext, tool
@@ -22,7 +23,7 @@ def sandbox_of(context: ToolContext) -> Sandbox:
     return context.sandbox
 
 
-@tool(time_limit=TIME_LIMIT, foreign=True)
+@tool(time_limit=TIME_LIMIT, foreign=True, about=_("Reads the session’s files"))
 async def read_file(
     path: Path,
     offset: Annotated[int, Field(ge=1, description="Line to start at")] = 1,
@@ -33,7 +34,7 @@ async def read_file(
     return await work_on_files(sandbox_of(context), "read", path=path, offset=offset, limit=limit)
 
 
-@tool(time_limit=TIME_LIMIT, parallel=False)
+@tool(time_limit=TIME_LIMIT, parallel=False, about=_("Creates and replaces files of the session"))
 async def write_file(
     path: Path,
     content: Annotated[str, Field(max_length=5_000_000, description="The whole text of the file")],
@@ -45,7 +46,7 @@ async def write_file(
     return done
 
 
-@tool(time_limit=TIME_LIMIT, foreign=True)
+@tool(time_limit=TIME_LIMIT, foreign=True, about=_("Lists the session’s files"))
 async def list_files(
     path: Path = ".",
     glob: Annotated[str, Field(max_length=500, description="Pattern of names or paths, such as *.py")] = "",
@@ -55,7 +56,7 @@ async def list_files(
     return await work_on_files(sandbox_of(context), "list", path=path, glob=glob)
 
 
-@tool(time_limit=TIME_LIMIT, foreign=True)
+@tool(time_limit=TIME_LIMIT, foreign=True, about=_("Searches the session’s files"))
 async def search_files(
     pattern: Annotated[str, Field(min_length=1, max_length=2_000, description="Python regular expression")],
     path: Path = ".",
@@ -65,7 +66,7 @@ async def search_files(
     return await work_on_files(sandbox_of(context), "search", pattern=pattern, path=path)
 
 
-@tool(time_limit=TIME_LIMIT, parallel=False)
+@tool(time_limit=TIME_LIMIT, parallel=False, about=_("Changes files of the session"))
 async def edit_file(
     path: Path,
     old: Annotated[str, Field(min_length=1, description="Text to replace, exactly as in the file; it must occur once")],

@@ -24,8 +24,9 @@ from chat.errors import Invalid
 from chat.models import AgentPreset, User
 from chat.queries import preset_rules, presets
 from chat.queries.agent_icons import ICON_NAMES, ICONS
-from chat.queries.preset_prompts import check_prompts, line_of, prompt_from
+from chat.queries.preset_prompts import check_prompts, line_of, prompts_from
 from chat.rendering.text.formatting import EFFORT_LEVELS
+from chat.rendering.text.tool_texts import entry_text
 from chat.services.people import members_agents
 
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ class PromptsField(LinesField):
         return super().prepare_value([line_of(each) for each in presets.prompts_of(list(value))])
 
     def clean(self, value: Any) -> list[Prompt]:
-        lines = super().clean(value)
+        super().clean(value)
         with _as_form_error():
-            return [prompt_from(line) for line in lines]
+            return prompts_from(str(value or ""))
 
 
 class RulesField(LinesField):
@@ -140,7 +141,7 @@ class PresetForm(Form):
         label=_("Tools"),
         required=False,
         choices=lambda: [
-            (name, f"{name}: {tool.summary}" if (tool := registry().tool(name)) else name)
+            (name, f"{name}: {about}" if (about := entry_text(name, registry().tool(name))) else name)
             for name in presets.tool_names()
         ],
     )
@@ -155,7 +156,7 @@ class PresetForm(Form):
                 "For a heading and an icon, write “icon | heading | text”."
             ),
             _("Icons"),
-            ", ".join(ICONS),
+            format_lazy(", ".join(["{}"] * len(ICONS)), *ICON_NAMES.values()),
         ),
     )
 

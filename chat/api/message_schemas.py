@@ -145,6 +145,14 @@ class CitedSource(Schema):
     url: str
 
 
+class AgentMentionOut(Schema):
+    """A mention of an agent in a text: an @ and its name, its title, or "agent"."""
+
+    agent: str
+    start: int = Field(description="The place of the @, in code points")
+    length: int
+
+
 class MentionOut(Schema):
     """A mention of a person in a text: an @ and their name."""
 
@@ -202,6 +210,7 @@ class MessageOut(Schema):
         description="Of a text: the pages that it cites, or may cite while it is `streaming`. Of a tool: its pages"
     )
     mentions: list[MentionOut] = Field(description="Where a user's message mentions people of the session")
+    agent_mentions: list[AgentMentionOut] = Field(description="Where a user's message mentions agents of the session")
     words: Json | None = Field(
         description="For texts written by Parley: the template and values from which clients make translations"
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from agents.messages import Json
-from chat.mentions import ANY_AGENT, mentioned
+from chat.mentions import ANY_AGENT, mentioned, mentioned_agents
 from chat.models import ChatMessage, MessageType, Session, SessionRun
 from chat.queries import presets
 
@@ -63,12 +63,22 @@ def addressed(session: Session, text: str) -> list[str]:
 
     A message that mentions none is for the session's own agent, unless that answers mentions only.
     """
+    found = mentioned(text, _callable(session))
+    return found or ([session.agent] if session.replies == Session.Replies.ALL else [])
+
+
+def mentions_of_agents(session: Session, text: str) -> list[tuple[str, int, int]]:
+    """Return where a text mentions agents of a session: the agent, and the start and the length of its mention."""
+    return mentioned_agents(text, _callable(session))
+
+
+def _callable(session: Session) -> dict[str, str]:
+    """Return what can follow an @, and the agents so called."""
     own = presets.kept(session).title if session.replies == Session.Replies.MENTIONS or others(session) else ""
     names = {ANY_AGENT: session.agent, own: session.agent, session.agent: session.agent}
     for member in others(session):
         names |= {member.title: member.name, member.name: member.name}
-    found = mentioned(text, names)
-    return found or ([session.agent] if session.replies == Session.Replies.ALL else [])
+    return names
 
 
 def agents_from(marker: ChatMessage | None) -> list[str]:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from agents.registry import Prompt
 from chat.access import agent_to_change, workspace_where
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
@@ -23,7 +24,8 @@ from chat.permissions import Permission
 from chat.queries import presets
 from chat.queries.agent_icons import ICON_NAMES, ICONS
 from chat.queries.members_agents import SeenAgent, seen_agents
-from chat.queries.preset_prompts import line_of, prompt_from
+from chat.queries.preset_prompts import check_prompts, line_of, prompts_from
+from chat.rendering.text.tool_texts import entry_text
 from chat.services.people import members_agents as service
 from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, AgentSettings
 from chat.views.requests import SignedInRequest, number, number_or_404, signed_in, workspace_page
@@ -54,7 +56,8 @@ class AgentForm(forms.Form):
         required=False,
         widget=forms.Textarea({**INPUT, "rows": 4}),
         help_text=gettext_lazy(
-            "Suggestions for the first message, one per line. With a heading and an icon: “icon | heading | text”."
+            "Suggestions for the first message, one per line. For an icon and a heading, write "
+            "“icon | heading | text”: choose an icon below to begin such a line."
         ),
     )
 
@@ -62,16 +65,29 @@ class AgentForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["tools"].choices = tools  # type: ignore[attr-defined]  # a MultipleChoiceField
 
+    def clean_prompts(self) -> list[Prompt]:
+        try:
+            prompts = prompts_from(self.cleaned_data["prompts"])
+            check_prompts(prompts)
+        except Invalid as refused:
+            raise forms.ValidationError(refused.message) from refused
+        return prompts
+
     def settings(self) -> AgentSettings:
         """Return what the service takes. Raises Invalid."""
         if not self.is_valid():
+            self.fields["title"].widget.attrs.pop(
+                "autofocus", None
+            )  # the page goes to the first field that was refused
             field, errors = next(iter(self.errors.items()))
             sentence = f"{self.fields[field].label}: {errors[0]}"
             raise Invalid(sentence)
-        lines = self.cleaned_data.pop("prompts").splitlines()
-        prompts = [prompt_from(line.strip()) for line in lines if line.strip()]
         given = {**self.cleaned_data, "system_prompt": self.cleaned_data["system_prompt"].replace("\r\n", "\n")}
-        return AgentSettings(**given, prompts=prompts)
+        return AgentSettings(**given)
+
+    def shows_errors(self) -> bool:
+        """Whether each error is shown at its field."""
+        return bool(self.errors) and not set(self.errors) & {"icon", "model", "tools"}
 
 
 @workspace_page(Permission.MAKE_AGENTS)
@@ -103,7 +119,7 @@ def new_agent(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     """Show the empty form of an agent, or make it."""
     choices = _tools(workspace.pk, ())
     if request.method == "GET":
-        initial = {"icon": USUAL_ICON, "tools": [name for name in presets.presets()[0].tools if name in dict(choices)]}
+        initial = {"icon": USUAL_ICON, "tools": _usual_tools(dict(choices))}
         return _form(request, workspace, AgentForm(initial=initial, tools=choices))
     form = AgentForm(request.POST, tools=choices)
     try:
@@ -206,7 +222,7 @@ def _form(
         "row": row,
         "icons": [(name, ICON_NAMES.get(name, name)) for name in ICONS],
         "models": _models(str(form["model"].value() or "")),
-        "refused": refused.message if refused else "",
+        "refused": refused.message if refused and not form.shows_errors() else "",
         "revision": seen or (row.revision if row else None),
         "newer": refused.details.get("revision") if refused else None,
         "styles": STYLES,
@@ -223,8 +239,13 @@ def _models(present: str) -> list[str]:
 def _tools(workspace_id: int, present: Any) -> list[tuple[str, str]]:
     """Return the tools to choose from, with what each does."""
     names = sorted(service.allowed_tools(workspace_id) | set(present))
-    known = [(name, registry().tool(name)) for name in names]
-    return [(name, tool.summary if tool else "") for name, tool in known]
+    return [(name, entry_text(name, registry().tool(name))) for name in names]
+
+
+def _usual_tools(choices: dict[str, str]) -> list[str]:
+    """Return what a new agent has: what the default one has, without tools that run, change or send something."""
+    known = [(name, registry().tool(name)) for name in presets.presets()[0].tools if name in choices]
+    return [name for name, tool in known if tool and tool.only_looks]
 
 
 def _values(row: AgentPreset) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from chat.queries import cast, presets
 from chat.queries.knowledge import ALL, chosen, files_for, tools_of
 from chat.queries.mcp_servers import with_servers
 from chat.queries.usage import usage_of
+from chat.rendering.text.tool_texts import tool_text
 from chat.services.people.sharing import members
 from chat.views.requests import SignedInRequest, signed_in
 
@@ -40,7 +41,7 @@ def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
         "agents": there,
         "offered": [each for each in presets.presets(request.user, row.workspace_id) if each.name not in names],
         "may_choose": can_edit and not is_guest,
-        "tools": [(tool.name, tool.summary) for tool in tools_of(row, own)],
+        "tools": [(tool.name, tool_text(tool)) for tool in tools_of(row, own)],
         "knowledge": _knowledge(row, own.knowledge, is_member=is_member),
         "members": members(row),
         "usage": usage_of(row),

@@ -64,7 +64,7 @@ def test_agent_is_made_and_offered_at_once(root: Client, ana: User) -> None:
 
 
 def test_prompt_has_a_heading_and_an_icon(root: Client, ana: User) -> None:
-    """ADM-01: home and the session's welcome show them, and the form gives the line back as it was written."""
+    """ADM-01: home and the session's welcome show them, and the form gives the line back with the icon's name."""
     lines = "pencil-less | A letter\nsearch | Look it up | What is a | b?"
     assert root.post(ADD, {**WRITER, "prompts": lines.splitlines()[1]}).status_code == 302
     row = AgentPreset.objects.get()
@@ -73,7 +73,8 @@ def test_prompt_has_a_heading_and_an_icon(root: Client, ana: User) -> None:
     assert [(each, opening(each).heading, opening(each).icon) for each in kept] == [
         ("What is a | b?", "Look it up", "search")
     ]
-    assert form_in(root.get(page_of(row)), "agentpreset_form")["prompts"] == lines.splitlines()[1]
+    shown = form_in(root.get(page_of(row)), "agentpreset_form")["prompts"]
+    assert shown == "Magnifying glass | Look it up | What is a | b?"
     assert root.post(page_of(row), {**WRITER, "prompts": lines}).status_code == 302
     assert AgentPreset.objects.get().prompts[0] == "pencil-less | A letter"
 
@@ -81,7 +82,11 @@ def test_prompt_has_a_heading_and_an_icon(root: Client, ana: User) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("prompts", "hammer | Build | A house", "“hammer” is not an icon."),
+        (
+            "prompts",
+            "A poem\n\nhammer | Build | A house",
+            "Line 3: there is no icon “hammer”. Choose one of: Calculator,",
+        ),
         ("model", "demo/none-such", "No provider here offers the model “demo/none-such”. Choose one of: demo/demo."),
         ("tools", ["hammer"], "Unknown tool “hammer”. Choose from: "),
         ("tools", ["calculator", "<b>"], "Unknown tool “<b>”."),

@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.delegates import delegate
 from agents.errors import ToolError
+from agents.i18n import TranslatableText
 from agents.messages import ToolCall, ToolResult
 from agents.questions import WIDGETS
 from agents.toolbox import TOOLBOX
 from agents.toolbox.calculator import MAX_LENGTH, calculate
 from agents.toolbox.current_time import current_time
+from agents.toolbox.knowledge import read_knowledge, search_knowledge
 
 
 def test_toolbox_holds_the_tools_by_name() -> None:
@@ -253,3 +256,10 @@ async def test_calculator_answers_the_model() -> None:
     assert await tool.run(ToolCall("c", "calculator", {"expression": "1/0"})) == ToolResult(
         "c", "Division by zero.", is_error=True
     )
+
+
+def test_tools_have_words_for_people() -> None:
+    """UI-21: short ones that can be translated; those of the description are for the model."""
+    for tool in (*TOOLBOX.values(), search_knowledge, read_knowledge, delegate("writer", "Writer")):
+        assert isinstance(tool.summary, TranslatableText), tool.name
+        assert "You" not in tool.summary.split()

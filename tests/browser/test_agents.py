@@ -121,13 +121,14 @@ async def test_several_agents_answer_when_they_are_addressed(
     model.script(reply("A verse."), reply("A fact."))
     await bo.composer.press_sequentially("@rev")
     await bo.page.get_by_role("option", name="reviewer").click()
-    await expect(bo.composer).to_have_value("@reviewer ")
+    await expect(bo.composer).to_have_value("@Reviewer ")
     await bo.composer.press_sequentially("and @agent, begin")
     await bo.composer.press("Enter")
     for person in (ana, bo):
         await expect(person.answers).to_have_count(2)
         await expect(person.answers.nth(0)).to_contain_text("A verse.")
         await expect(person.answers.nth(1)).to_contain_text("A fact.")
+        await expect(person.page.locator(".message.user .mention")).to_have_text(["@Reviewer", "@agent"])
     names = await bo.answers.locator(".who").all_text_contents()
     assert names[0] == "Reviewer"
     assert names[0] != names[1]

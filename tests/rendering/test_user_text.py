@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chat.rendering.messages.as_markdown import as_markdown
 from chat.rendering.text.user_text import user_text_html
-from chat.snapshots import AttachmentSnapshot, MentionSnapshot
+from chat.snapshots import AgentMentionSnapshot, AttachmentSnapshot, MentionSnapshot
 from tests.rendering.test_frames import message, tool
 
 PIECES = st.sampled_from(
@@ -132,3 +132,10 @@ def test_name_of_a_mention_is_escaped() -> None:
     """LIVE-07: a display name can be HTML."""
     made = user_text_html("Hi @<b>Bo", [MentionSnapshot(7, 3, 6)])
     assert made == 'Hi <span class="mention" data-mentions="7">@&lt;b&gt;Bo</span>'
+
+
+def test_mentions_of_agents_are_chips() -> None:
+    """RUN-17: as those of people; a place that has no @ any more is none."""
+    agents = [AgentMentionSnapshot("one", 0, 6), AgentMentionSnapshot("two", 11, 14), AgentMentionSnapshot("two", 7, 3)]
+    made = user_text_html("@agent and @Code Reviewer, `@agent`", [], agents)
+    assert re.findall(r'<span class="mention">(.*?)</span>', made) == ["@agent", "@Code Reviewer"]

@@ -6,12 +6,14 @@ from datetime import UTC
 
 import pytest
 
-from chat.models import ChatMessage, Session, User, UserSessionState
+from chat.models import ChatMessage, Session, SessionRun, User, UserSessionState
 from chat.queries.session_list import listing
 from chat.services.messages.editing import edit
 from chat.services.messages.sending import send_message
-from chat.services.people import sharing
+from chat.services.people import members_agents, sharing
+from chat.services.people.members_agents import AgentSettings
 from chat.services.sessions import user_state
+from chat.services.sessions.agents import add_agent
 from chat.services.sessions.lifecycle import configure, create_session
 from chat.snapshots import MentionSnapshot, MessageSnapshot
 from tests.support.testing_node import let_in, person
@@ -115,3 +117,26 @@ def test_clients_get_the_places_of_mentions(session: Session, ana: User, bo: Use
     snapshot = MessageSnapshot.from_row(row)
     assert snapshot.mentions == (MentionSnapshot(bo.pk, 2, 3),)
     assert MessageSnapshot.from_json(snapshot.to_json()) == snapshot
+
+
+def test_mentions_of_agents_are_kept_with_the_message(session: Session, ana: User) -> None:
+    """RUN-17: by name, title or @agent, for chips on pages and for clients; an edit looks again."""
+    row = members_agents.make(author=ana, workspace_id=session.workspace_id, given=AgentSettings("Code Reviewer"))
+    add_agent(session=session, author=ana, agent=row.name)
+    message_id = say(session, ana, f"@Code Reviewer and @{row.name}, not @no one, `@agent` or a@agent: @AGENT")
+
+    def places() -> list[tuple[str, str]]:
+        found = ChatMessage.objects.get(pk=message_id)
+        snapshot = MessageSnapshot.from_row(found)
+        assert MessageSnapshot.from_json(snapshot.to_json()) == snapshot
+        return [(each.agent, found.text[each.start :][: each.length]) for each in snapshot.agent_mentions]
+
+    own = session.agent
+    SessionRun.objects.filter(pk=session.pk).update(
+        state="idle", turn_id="", turn_started_at=None
+    )  # nothing answers it here
+    assert places() == [(row.name, "@Code Reviewer"), (row.name, f"@{row.name}"), (own, "@AGENT")]
+    edit(session=session, author=ana, message_id=message_id, text="Just @agent")
+    assert places() == [(own, "@agent")]
+    edit(session=session, author=ana, message_id=message_id, text="No one")
+    assert (places(), ChatMessage.objects.get(pk=message_id).arguments) == ([], None)

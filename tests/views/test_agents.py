@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
@@ -15,7 +16,7 @@ from agents.added_tools import load_added_tools
 from agents.config import Config
 from agents.registry import Registry
 from chat import agents_setup
-from chat.models import AgentPreset, User, Workspace
+from chat.models import AgentPreset, McpServer, User, Workspace
 from chat.services.people import members_agents
 from chat.services.people.members_agents import AgentSettings
 
@@ -39,7 +40,12 @@ def _configured(tmp_path: Path) -> Iterator[None]:
     (tmp_path / "look_up.py").write_text(TOOL)
     config = {
         "providers": {"house": {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": {"one": {}}}},
-        "agents": {"assistant": {"model": "house/one", "tools": ["calculator", "look_up"]}},
+        "agents": {
+            "assistant": {
+                "model": "house/one",
+                "tools": ["calculator", "confirmation", "look_up", "bash", "write_file"],
+            }
+        },
     }
     agents_setup.install(Registry(Config.model_validate(config), {}, added=load_added_tools(tmp_path)))
     yield
@@ -58,6 +64,18 @@ def test_tools_of_the_operator_are_described(browser: Client, workspace: Workspa
     html = browser.get(reverse("new-agent", args=[workspace.pk])).content.decode()
     assert "Look an invoice up." in html
     assert "For the model alone" not in html
+    assert "Asks people yes or no before something important" in html
+    assert "You get" not in html
+
+
+def test_a_new_agent_has_what_changes_nothing(browser: Client, workspace: Workspace) -> None:
+    """UI-21: of the default agent's tools, without those that run, change or send something; others are a choice."""
+    McpServer.objects.create(workspace=workspace, name="tracker", url="https://tracker.example/mcp")
+    html = browser.get(reverse("new-agent", args=[workspace.pk])).content.decode()
+    boxes = {name: "checked" in rest for name, rest in re.findall(r'name="tools"\s+value="([^"]+)"([^>]*)>', html)}
+    assert [name for name, checked in boxes.items() if checked] == ["calculator", "confirmation", "look_up"]
+    assert {"bash", "write_file", "tracker__*"} <= set(boxes)
+    assert "All tools of the MCP server tracker" in html
 
 
 def test_a_conflict_is_shown_until_the_user_decides(browser: Client, ana: User, workspace: Workspace) -> None:
@@ -89,3 +107,29 @@ def test_a_conflict_is_shown_until_the_user_decides(browser: Client, ana: User, 
     assert title() == "Theirs again"
     assert browser.post(page, {**form, "replace": str(int(newer) + 1)}).status_code == 302
     assert title() == "Ours"
+
+
+@pytest.mark.parametrize("name", ["file-text", "Document", " document ", "文档"])
+def test_an_icon_has_the_name_that_people_see(browser: Client, workspace: Workspace, name: str) -> None:
+    """UI-21: an opening prompt takes an icon's name in the user's language, in English, and that of the code."""
+    browser.cookies[settings.LANGUAGE_COOKIE_NAME] = "zh-hans"
+    form = {"title": "Mine", "icon": "sparkles", "prompts": f"{name} | Notes | Write the notes"}
+    assert browser.post(reverse("new-agent", args=[workspace.pk]), form).status_code == 302
+    row = AgentPreset.objects.get()
+    assert row.prompts == [{"text": "Write the notes", "title": "Notes", "icon": "file-text"}]
+    assert (
+        "文档 | Notes | Write the notes" in browser.get(reverse("workspace-agent", args=[1, row.name])).content.decode()
+    )
+
+
+def test_an_unknown_icon_is_refused_at_its_field(browser: Client, workspace: Workspace) -> None:
+    """UI-21: the refusal names the line, and the page goes to the field."""
+    form = {"title": "Mine", "icon": "sparkles", "prompts": "What is new?\r\n\r\nskull | Notes | Write"}
+    refused = browser.post(reverse("new-agent", args=[workspace.pk]), form)
+    html = refused.content.decode()
+    assert refused.status_code == 422
+    [field] = re.findall(r"<textarea[^>]*id=\"id_prompts\"[^>]*>", html)
+    assert 'aria-invalid="true"' in field
+    assert "id_prompts_error" in field
+    assert html.count("Line 3: there is no icon “skull”. Choose one of: ") == 1
+    assert "autofocus" not in html

@@ -10,6 +10,9 @@ from django.test import Client
 from chat.errors import ServiceError
 from chat.models import ChatMessage, Membership, Session, User, Workspace
 from chat.queries.usage import ModelUsage, usage_of
+from chat.services.people import members_agents
+from chat.services.people.members_agents import AgentSettings
+from chat.services.sessions.agents import add_agent
 from chat.services.sessions.lifecycle import configure, create_session, set_system_prompt
 from tests.services.test_knowledge import add
 from tests.support.filled import ANSWER, DONE, HI, START, fill
@@ -91,3 +94,15 @@ def test_files_are_listed_for_members(ana: User, bo: User, workspace: Workspace)
     assert page(session, bo).count("Plans.md") == 0
     let_in(session, ana, "editor")
     assert "Plans.md" not in page(session, ana)
+
+
+def test_it_says_which_messages_agents_answer(session: Session, ana: User) -> None:
+    """RUN-17: with one agent or several, for every message or mentions only."""
+    row = members_agents.make(author=ana, workspace_id=session.workspace_id, given=AgentSettings("Writer"))
+    assert "The agent answers every message." in page(session, ana)
+    configure(session=session, author=ana, replies="mentions")
+    assert "The agent answers only messages that mention it with @agent" in page(session, ana)
+    add_agent(session=session, author=ana, agent=row.name)
+    assert "Agents that aren’t mentioned stay silent." in page(session, ana)
+    configure(session=session, author=ana, replies="all")
+    assert "answers messages that mention no agent. Mention others" in page(session, ana)

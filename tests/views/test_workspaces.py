@@ -190,3 +190,24 @@ def test_members_are_shown_in_whole_sentences(signed_in: SignIn, ana: User, sess
     settings = page(signed_in(ana), reverse("workspace-settings", args=[session.workspace_id]))
     assert re.search(r"Your role: \w+\. Owners and admins", settings)
     assert re.search(r'</bdi>\s+<span class="help">\(you\)', settings)
+
+
+def test_settings_of_a_workspace_say_what_they_are(
+    signed_in: SignIn, ana: User, bo: User, session: Session, workspace: Workspace
+) -> None:
+    """UI-20: their heading, the way back to them, how people are invited, and whom to ask for a role."""
+    Membership.objects.get_or_create(workspace=workspace, user=bo)
+    Membership.objects.filter(workspace=workspace, user=ana).update(role=Membership.Role.OWNER)
+    client = signed_in(ana)
+    settings = reverse("workspace-settings", args=[workspace.pk])
+    html = page(client, settings)
+    assert re.search(rf"<h1>\s*Workspace settings\s*<small><bdi>{workspace.name}</bdi></small>", html)
+    assert "create an invitation link under Share" in html
+    assert "Use “Change…” to make a guest a member." in html
+    below = page(client, reverse("webhooks", args=[workspace.pk]))
+    assert re.search(rf'<a class="button small" href="{settings}">.*?Workspace settings\s*</a>', below, re.DOTALL)
+    client = signed_in(bo)
+    assert "Owners and admins make guests members." in page(client, settings)
+    refused = client.get(reverse("webhooks", args=[workspace.pk]))
+    assert refused.status_code == 403
+    assert "Your role in this workspace doesn’t allow that. Ask an owner or admin." in refused.content.decode()

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field
+from textwrap import shorten
 
 from agents.errors import ConnectionLost, Overloaded, RequestRejected
 from agents.events import ProviderEvent, ReasoningDelta, ToolCallDelta, Usage
@@ -25,6 +26,12 @@ _PATH = re.compile(r"[\w./-]{1,100}")
 _CHINESE = re.compile(r"[一-鿿]")
 # The label in front of a file, or in front of the file's content when it is sent as text.
 _LABEL = re.compile(r"(?:\[[^\[\]\n]{1,80}\] )?\[(?:Image|PDF|File) (?P<name>[^\[\]\n]+)\](?P<text>\n)?")
+# CTX-07: a request for a summary gives the conversation between these tags, each message under its speaker.
+_TO_SUMMARIZE = re.compile(
+    r"(?:<summary_so_far>\n(?P<before>.*)\n</summary_so_far>\n\n)?<conversation>\n(?P<text>.*)\n</conversation>\n\n[^\n]+",
+    re.DOTALL,
+)
+_SAID = re.compile(r"^## User(?: \((?P<name>[^\n]+)\))?\n(?P<text>.+?)(?=\n\n## |\Z)", re.DOTALL | re.MULTILINE)
 # CTX-06: in a shared session the context puts the sender's name in front of the text.
 _SPEAKER = re.compile(r"\[(?P<name>[^\[\]\n]{1,80})\]:?\s+")
 
@@ -69,6 +76,8 @@ class _Question:
 
 
 def _answer(request: Request) -> Reply:
+    if request.system.startswith(texts.SUMMARIZER) and (asked := _TO_SUMMARIZE.fullmatch(_last_words(request))):
+        return [_summary(asked["before"] or "", asked["text"])]
     question = _question(request)
     if request.tool_choice == "none":
         return [texts.ROUND_LIMIT]
@@ -81,15 +90,28 @@ def _answer(request: Request) -> Reply:
     return [texts.HELLO_CHINESE if question.chinese else texts.HELP]
 
 
+def _last_words(request: Request) -> str:
+    return _last_text(request.messages[-1]) if request.messages and request.messages[-1].text else ""
+
+
+def _summary(before: str, conversation: str) -> str:
+    """List what people wrote, the last lines of it; an earlier summary keeps its own lines."""
+    said = [
+        f"{found['name']}: {found['text']}" if found["name"] else found["text"]
+        for found in _SAID.finditer(conversation)
+    ]
+    kept = [line.removeprefix("- ") for line in before.splitlines() if line.startswith("- ")]
+    short = [shorten(line, texts.LONGEST_SAID, placeholder=" …") for line in [*kept, *said]]
+    lines = "\n".join(f"- {line}" for line in short[-texts.MOST_SAID :])
+    return (texts.SUMMARY_CHINESE if _CHINESE.search(lines) else texts.SUMMARY).format(lines=lines).strip()
+
+
 def _question(request: Request) -> _Question:
     asked, since = "", request.messages
     files: tuple[str, ...] = ()
     for index, message in enumerate(request.messages):
         if message.role == "user" and message.text:
-            # The user's own text comes after their files.
-            last = [part.text for part in message.parts if isinstance(part, Text)][-1]
-            asked = "" if _LABEL.match(last) else last
-            files, since = tuple(_files(message)), request.messages[index + 1 :]
+            asked, files, since = _last_text(message), tuple(_files(message)), request.messages[index + 1 :]
     speaker = _SPEAKER.match(asked)
     text = asked[speaker.end() :] if speaker else asked
     command = _COMMAND.search(text)
@@ -103,6 +125,12 @@ def _question(request: Request) -> _Question:
         calls=tuple(call for message in since for call in message.tool_calls),
         request=request,
     )
+
+
+def _last_text(message: Message) -> str:
+    """Return the user's own text, which comes after their files."""
+    last = [part.text for part in message.parts if isinstance(part, Text)][-1]
+    return "" if _LABEL.match(last) else last
 
 
 def _files(message: Message) -> Iterator[str]:

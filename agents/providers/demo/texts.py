@@ -8,6 +8,20 @@ from agents.messages import ToolCall, ToolResult
 
 # Characters of a call's arguments in the answer after it.
 LONGEST_ARGUMENTS = 80
+# How the instructions of a request for a summary begin, and what the summary keeps of the conversation.
+SUMMARIZER = "You summarize conversations"
+MOST_SAID = 8
+LONGEST_SAID = 120
+SUMMARY = """\
+A summary by the demo agent, which only lists what people wrote:
+
+{lines}
+"""
+SUMMARY_CHINESE = """\
+演示助手的摘要，只列出大家写过的内容：
+
+{lines}
+"""
 HELP = """\
 Hello! I am Parley's **demo agent**: a script, not an AI model. I look for a keyword in your message and reply with a \
 prepared answer, so you can try Parley without an API key.

@@ -205,7 +205,7 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
         case "text", "user":
             speaker = f"user:{message.user_id or message.sender}"
             is_long = len(message.text) > LONG_TEXT_CHARS or message.text.count("\n") > LONG_TEXT_LINES
-            body = user_text_html(message.text, message.mentions)
+            body = user_text_html(message.text, message.mentions, message.agent_mentions)
             more = {"body": body, "long": is_long, "schedule": schedule_words(message)}
             return _row("user", message, name=message.sender, speaker=speaker, person=True, **more)
         case "text", _:

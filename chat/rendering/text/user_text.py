@@ -12,17 +12,19 @@ from django.utils.safestring import SafeString, mark_safe
 from chat import addresses, user_markup
 from chat.mentions import NOT_INSIDE, NOT_LONGER
 from chat.rendering.budget import LONGEST_STYLED
-from chat.snapshots import MentionSnapshot
+from chat.snapshots import AgentMentionSnapshot, MentionSnapshot
 
 _LINK_ATTRIBUTES = 'target="_blank" rel="noopener noreferrer nofollow"'
 
 Part = Callable[[str], str]
 
 
-def user_text_html(text: str, mentions: Sequence[MentionSnapshot] = ()) -> SafeString:
+def user_text_html(
+    text: str, mentions: Sequence[MentionSnapshot] = (), agents: Sequence[AgentMentionSnapshot] = ()
+) -> SafeString:
     """Return HTML with exactly this text. After `LONGEST_STYLED` characters nothing is marked or linked."""
     head, rest = text[:LONGEST_STYLED], text[LONGEST_STYLED:]
-    outside = partial(_with_code, _mention_marker(text, mentions))
+    outside = partial(_with_code, _mention_marker(text, mentions, agents))
     drawn = "".join(_split(head, user_markup.fences(head), _fence, outside))
     return mark_safe(drawn + escape(rest))  # noqa: S308  # every part is escaped
 
@@ -37,17 +39,21 @@ def _split(text: str, spans: Iterable[tuple[int, int]], inside: Part, outside: P
     yield outside(text[before:])
 
 
-def _mention_marker(text: str, mentions: Sequence[MentionSnapshot]) -> Part:
+def _mention_marker(text: str, mentions: Sequence[MentionSnapshot], agents: Sequence[AgentMentionSnapshot]) -> Part:
     """Return what marks mentions in a part of the text without links."""
     people: dict[str, list[str]] = {}
     for each in mentions:
         people.setdefault(text[each.start : each.start + each.length], []).append(str(each.user_id))
-    names = sorted((name for name in people if name), key=len, reverse=True)
+    called = {text[each.start : each.start + each.length] for each in agents}
+    # A text that was erased since has others in these places.
+    names = sorted((name for name in {*people, *called} if name.startswith("@")), key=len, reverse=True)
     if not names:
         return escape
     pattern = re.compile(f"{NOT_INSIDE}(?:{'|'.join(map(re.escape, names))}){NOT_LONGER}")
 
     def marked(name: str) -> str:
+        if name not in people:
+            return f'<span class="mention">{escape(name)}</span>'
         user_ids = " ".join(dict.fromkeys(people[name]))
         return f'<span class="mention" data-mentions="{user_ids}">{escape(name)}</span>'
 

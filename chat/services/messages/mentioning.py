@@ -8,12 +8,15 @@ from typing import Any
 
 from django.db import transaction
 
+from agents.messages import Json
 from chat.bus.wakeups import Wakeup, WakeupKind, send
 from chat.mentions import mentioned_people
 from chat.models import ChatMessage, Session, User
+from chat.queries import cast
 from chat.queries.session_people import people_of
 from chat.services.sessions.user_state import locked_states
 from chat.services.transaction import SessionTransaction, notify_session_lists
+from chat.snapshots import AGENT_MENTIONS
 
 
 def mentions_in(session: Session, author: User | None, text: str) -> list[list[int]] | None:
@@ -34,9 +37,18 @@ def mentions_in(session: Session, author: User | None, text: str) -> list[list[i
     return [[each.user_id, each.start, each.length] for each in found if each.user_id != author_id] or None
 
 
+def with_agents(session: Session, kept: object, text: str) -> Json | None:
+    """Return what the row of a message keeps in `arguments`: where it mentions agents, beside its schedule."""
+    others = {name: value for name, value in kept.items() if name != AGENT_MENTIONS} if isinstance(kept, dict) else {}
+    found = cast.mentions_of_agents(session, text) if "@" in text else []
+    return ({**others, AGENT_MENTIONS: list(map(list, found))} if found else others) or None
+
+
 def mentions_after_edit(session: Session, row: ChatMessage, text: str) -> dict[str, Any]:
-    """Return the column of an edited message that has its mentions."""
-    return {"mentions": mentions_in(session, row.user, text)} if row.role == "user" else {}
+    """Return the columns of an edited message that have its mentions."""
+    if row.role != "user":
+        return {}
+    return {"mentions": mentions_in(session, row.user, text), "arguments": with_agents(session, row.arguments, text)}
 
 
 def mentioned_ids(row: ChatMessage) -> set[int]:

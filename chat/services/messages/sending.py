@@ -31,7 +31,13 @@ from chat.queries.cast import addressed
 from chat.runs import lease
 from chat.services.idempotency import request_digest, require_same_request
 from chat.services.messages import attachments
-from chat.services.messages.mentioning import mentioned_ids, mentions_after_edit, mentions_in, tell_mentioned
+from chat.services.messages.mentioning import (
+    mentioned_ids,
+    mentions_after_edit,
+    mentions_in,
+    tell_mentioned,
+    with_agents,
+)
 from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_characters, validate_message
 from chat.services.optimistic_lock import require_current
@@ -116,7 +122,7 @@ def _new_message(tx: SessionTransaction, author: User, text: str, schedule: Sche
         user=author,
         mode=tx.session.mode if schedule is None else Session.Mode.RUN,
         workflow_id="" if schedule is None else schedule.pk,
-        arguments=None if schedule is None else schedule.label,
+        arguments=with_agents(tx.session, None if schedule is None else schedule.label, text),
         mentions=mentions_in(tx.session, author, text),
     )
 

@@ -30,6 +30,7 @@ from chat.runs.lease import Claim
 from chat.runs.local_runner import BegunTurn, local_runner
 from chat.runs.turn_state import TurnState
 from chat.services.idempotency import request_digest
+from chat.services.messages.mentioning import with_agents
 from chat.services.messages.validation import validate_characters, validate_message
 from chat.services.sessions import user_state
 from chat.services.transaction import SessionTransaction
@@ -152,6 +153,7 @@ def _begin(
         user=author,
         mode=session.mode,
         turn_id=turn_id,
+        arguments=with_agents(session, None, text),
         idempotency_key=key,
         key_digest=request_digest({"text": text, "attachments": []}) if key else None,
     )

@@ -88,11 +88,12 @@ export const mentionSource = {
     return found && { from: caret - found[1].length - 1, query: found[1].toLowerCase() };
   },
   async find(query) {
-    const agents = JSON.parse(page.dataset.agents || "[]").map(({ name, title, icon }) => ({
-      label: name,
-      detail: title,
-      icon: icon || "bot",
-    }));
+    const cast = JSON.parse(page.dataset.agents || "[]");
+    const taken = cast.length ? (await known()).flatMap(({ name, username }) => [name, username]) : [];
+    const agents = cast.map((each) => {
+      const label = spoken(each, cast, taken);
+      return { label, detail: label === each.name ? each.title : each.name, icon: each.icon || "bot" };
+    });
     const agent = { label: "agent", detail: page.dataset.agent, icon: "bot" };
     const several = agents.filter(({ label, detail }) => fits({ name: label, username: detail }, query));
     if (agents.length) return [...several, ...(await persons(query))];
@@ -104,6 +105,16 @@ export const mentionSource = {
     return true;
   },
 };
+
+/**
+ * Returns what an agent is called after an "@": its title, unless that is also the name of another one or of a person,
+ * or the server would not read all of it as a name; then its name, which is its own but can end in random letters.
+ */
+function spoken({ name, title }, cast, people) {
+  const others = cast.filter((each) => each.name !== name).flatMap((each) => [each.name, each.title]);
+  const isTaken = ["agent", ...others, ...people].some((each) => each.toLowerCase() === title.toLowerCase());
+  return !isTaken && /^[\p{L}\p{N}](?:[\p{L}\p{N} ._-]*[\p{L}\p{N}])?$/u.test(title) ? title : name;
+}
 
 /** Returns suggestions of the people that fit, other than the user. */
 async function persons(query) {

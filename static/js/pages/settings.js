@@ -6,6 +6,7 @@ import * as preferences from "../ui/preferences.js";
 import * as push from "../ui/push.js";
 import { localise } from "../ui/time.js";
 import * as toasts from "../ui/toast.js";
+import * as openingPrompts from "./opening_prompts.js";
 import * as notifications from "./settings_notifications.js";
 
 const at = (id) => document.getElementById(id);
@@ -17,6 +18,7 @@ if (at("saved")) {
   notifications.connect();
 }
 connectSecrets(at("token-answer"), at("codes"));
+openingPrompts.connect(document.querySelector(".prompt-icons"), at("id_prompts"));
 // Later, because the browser's jump to the address's #section at the end of loading takes the focus.
 addEventListener("load", () => setTimeout(() => document.querySelector("[aria-invalid=true]")?.focus()));
 showSection();
