@@ -8,7 +8,7 @@ from html import unescape
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chat.rendering.messages.written_arguments import PIECE, ArgumentsStream, LiveArguments, arguments_html
@@ -45,6 +45,7 @@ def test_a_file_is_readable_before_it_is_complete() -> None:
     assert "&lt;b&gt;" in html
 
 
+@example(arguments={"0": None}, cuts=[6], ascii=False)  # a value that comes alone
 @given(st.dictionaries(KEYS, JSON, max_size=4), st.lists(st.integers(0, 400), max_size=20), st.booleans())
 def test_arguments_are_the_same_however_they_are_cut(
     arguments: dict[str, object], cuts: list[int], ascii: bool

@@ -82,7 +82,7 @@ class ArgumentsStream:
                 end = _end(_COLON, text, at)
                 if end < len(text):
                     self._mode = "string" if text[end] == '"' else "raw"
-                    return end + 1 if text[end] == '"' else max(end, at)
+                    return end + 1 if text[end] == '"' else self._raw(text, end)
                 return end
             case "string" | "raw string":
                 return self._string(text, at)
