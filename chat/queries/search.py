@@ -1,5 +1,7 @@
 """Search: sessions by title, messages by full text, in what the person may see and nothing else, the newest first.
 
+Sessions whose title is the query, or begins with it, come before the others.
+
 Every term must be there, anywhere in a word, whatever its case. How the text is indexed: migrations/0004_search.py.
 """
 
@@ -52,8 +54,12 @@ MAX_FIND_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class SessionHit:
-    """A session whose title has all terms; `title` is HTML with the hits marked."""
+    """A session whose title has all terms; `title` is HTML with the hits marked.
 
+    `rank` is 0 if the title is the query, 1 if it begins with it, else 2. The palette ranks actions in the same way.
+    """
+
+    rank: int
     id: str
     title: SafeString
     workspace: int
@@ -148,14 +154,20 @@ def _sessions(visible: QuerySet[Session], terms: list[str], limit: int) -> list[
     titled = visible.exclude(title="").order_by("-updated_at")
     rows = titled.values_list("pk", "title", "status", "updated_at", "workspace", "workspace__name")
     patterns = [_pattern([term]) for term in terms]
-    hits = []
-    for pk, title, status, updated_at, workspace, name in rows.iterator():
-        if all(pattern.search(title) for pattern in patterns):
-            archived = status == Session.Status.ARCHIVED
-            hits.append(SessionHit(pk, marked(title, terms), workspace, name, archived, updated_at))
-        if len(hits) == limit:
-            break
-    return hits
+    found = [row for row in rows.iterator() if all(pattern.search(row[1]) for pattern in patterns)]
+    ranked = [(_rank(row[1], " ".join(terms)), row) for row in found]
+    ranked.sort(key=lambda each: each[0])  # stable: the newest stay first
+    return [
+        SessionHit(rank, pk, marked(title, terms), workspace, name, status == Session.Status.ARCHIVED, updated_at)
+        for rank, (pk, title, status, updated_at, workspace, name) in ranked[:limit]
+    ]
+
+
+def _rank(title: str, query: str) -> int:
+    title, query = " ".join(title.split()).casefold(), query.casefold()
+    if title == query:
+        return 0
+    return 1 if title.startswith(query) else 2
 
 
 def _messages(visible: QuerySet[Session], terms: list[str], limit: int) -> list[MessageHit]:
