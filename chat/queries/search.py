@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet, TextField, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Cast, Coalesce, Length, Lower, Replace
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString, mark_safe
 
@@ -280,9 +282,13 @@ def _pattern(terms: list[str], *, group: bool = False) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class SessionMatches:
-    """Ids of the matching messages of one session, in order. `more` tells that older matches were left out."""
+    """Ids of the matching messages of one session, in order. `more` tells that older matches were left out.
+
+    `counts` says how often each has the text, as it is stored: the page counts what it shows itself.
+    """
 
     ids: list[str]
+    counts: list[int]
     more: bool
 
 
@@ -290,11 +296,24 @@ def find_in_session(session: Session, query: str) -> SessionMatches:
     """Find the messages of a session's conversation that contain the query as a whole, ignoring case."""
     query = query.strip()[:MAX_FIND_LENGTH]
     if not query or "\0" in query:
-        return SessionMatches([], more=False)
+        return SessionMatches([], [], more=False)
     rows = ChatMessage.objects.in_conversation(session.pk).filter(_contains(query))
     shown = rows.exclude(type__in=(MessageType.TURN_START, MessageType.TURN_DONE))
-    ids = list(shown.order_by("-sequence").values_list("pk", flat=True)[: MAX_FOUND_MESSAGES + 1])
-    return SessionMatches(ids[:MAX_FOUND_MESSAGES][::-1], more=len(ids) > MAX_FOUND_MESSAGES)
+    newest = shown.order_by("-sequence").values_list("pk", _occurrences(query))
+    found = list(newest[: MAX_FOUND_MESSAGES + 1])
+    kept = found[:MAX_FOUND_MESSAGES][::-1]
+    # Not each spelling is counted (see below), but what is found has the text once.
+    counts = [max(1, count) for _id, count in kept]
+    return SessionMatches([pk for pk, _count in kept], counts, more=len(found) > MAX_FOUND_MESSAGES)
+
+
+def _occurrences(text: str) -> Combinable:
+    """Return an expression for how often a message has a text: by how much shorter it is without it."""
+    total: Combinable = Value(0)
+    for column in (F("text"), F("result"), F("tool_name"), Cast("arguments", TextField())):
+        lower = Lower(Coalesce(column, Value("")))
+        total += Length(lower) - Length(Replace(lower, Value(text.lower())))
+    return total / Value(len(text.lower()))
 
 
 def _contains(text: str) -> Q:
