@@ -174,8 +174,10 @@ async def test_wide_code_widens_the_bubble(ana: Person, model: WireServer) -> No
     await ana.say("Code")
     await expect(ana.answers.first.locator(".code")).to_have_count(2)
     await ana.sees_state("idle")
-    beside = """answer => [...answer.querySelectorAll('.code')].map(code =>
-        Math.round(answer.querySelector('.bubble').getBoundingClientRect().right - code.getBoundingClientRect().right))"""
+    beside = """answer => {
+        const end = answer.querySelector('.bubble').getBoundingClientRect().right;
+        return [...answer.querySelectorAll('.code')].map(code => Math.round(end - code.getBoundingClientRect().right));
+    }"""
     assert await ana.answers.first.evaluate(beside) == [15, 15]
     assert await ana.page.locator("#log").evaluate("log => log.scrollWidth <= log.clientWidth")
 
