@@ -277,10 +277,16 @@ async def all_pages(ask: Callable[..., Any], items: Callable[[Any], list[Any]], 
     return found[:most]
 
 
-def reason(error: BaseException) -> str:
-    """Say in one line why a connection failed; of several errors at once, the first."""
+def first_of(error: BaseException) -> BaseException:
+    """Return the first of several errors at once."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    return error
+
+
+def reason(error: BaseException) -> str:
+    """Say in one line why a connection failed; of several errors at once, the first."""
+    error = first_of(error)
     if isinstance(error, FileNotFoundError):
         return f"the program {error.filename} is not installed"
     if isinstance(error, KeyError):

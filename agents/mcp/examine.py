@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from mcp.client.session import ClientSession
+from mcp.shared.exceptions import MCPError
 
 from agents.mcp import http
 from agents.mcp.config import AddedServer
-from agents.mcp.connection import MAX_RESOURCES, MAX_TOOLS, PARLEY, all_pages, reason
+from agents.mcp.connection import MAX_RESOURCES, MAX_TOOLS, PARLEY, all_pages, first_of, reason
 from agents.mcp.oauth import Bearer
 from agents.mcp.sign_in import Tokens
+
+logger = logging.getLogger(__name__)
 
 SECONDS = 15.0
 
@@ -46,6 +50,9 @@ async def examine(server: AddedServer, tokens: Tokens | None = None, seconds: fl
     except TimeoutError:
         return Offer(problem=f"it did not answer within {seconds:g} seconds")
     except Exception as error:  # whatever goes wrong there is what the person asked for
+        if isinstance(first := first_of(error), MCPError):
+            logger.info("MCP server %s did not answer as one: %s", server.name, first)
+            return Offer(problem="the address answered, but not as an MCP server does")
         return Offer(problem=reason(error))
 
 

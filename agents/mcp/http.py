@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -15,6 +16,8 @@ from agents.mcp.connection import Streams
 from agents.toolbox.address_policy import is_allowed
 from agents.toolbox.public_addresses import is_public
 from agents.toolbox.web_client import Gate, Policy
+
+logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 10.0
 # A message of a server, or an answer that is one message.
@@ -79,7 +82,8 @@ class _Checked(httpx2.AsyncBaseTransport):
             )
         except (aiohttp.ClientError, OSError) as error:
             refused = "its address is not public; list the host in internal_hosts to allow it"
-            raise httpx2.ConnectError(refused if gate.refused else str(error), request=request) from error
+            logger.info("The request to %s failed: %s", url.origin(), error)
+            raise httpx2.ConnectError(refused if gate.refused else _explained(error, url), request=request) from error
         if answer.status == 401 and self._refuses_401:
             answer.close()
             raise httpx2.ConnectError("it asks for a sign-in (status 401)", request=request)
@@ -102,6 +106,27 @@ class _Checked(httpx2.AsyncBaseTransport):
             )
             self._opened[is_within] = gate, session
         return self._opened[is_within]
+
+
+def _explained(error: aiohttp.ClientError | OSError, url: URL) -> str:
+    """Say in plain words why a server did not answer; the details are for the log."""
+    host = url.raw_host if url.is_default_port() else url.raw_authority
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return f"no server was found at {host}"
+        case aiohttp.ClientConnectorCertificateError():
+            return f"the certificate of {host} is not valid"
+        case aiohttp.ClientSSLError():
+            return f"{host} did not accept a secure connection (TLS)"
+        case TimeoutError():
+            return f"{host} did not answer in time"
+        case ConnectionRefusedError() | aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
+            return f"{host} refused the connection"
+        case aiohttp.ClientConnectorError():
+            return f"{host} can’t be reached"
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionError():
+            return f"{host} closed the connection before it answered"
+    return f"the answer of {host} is not valid"
 
 
 class _Body(httpx2.AsyncByteStream):

@@ -1,5 +1,7 @@
 """Search: sessions by title, messages by full text, in what the person may see and nothing else, the newest first.
 
+Sessions whose title is the query, or begins with it, come before the others.
+
 Every term must be there, anywhere in a word, whatever its case. How the text is indexed: migrations/0004_search.py.
 """
 
@@ -11,7 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet, TextField, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Cast, Coalesce, Length, Lower, Replace
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString, mark_safe
 
@@ -52,8 +56,12 @@ MAX_FIND_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class SessionHit:
-    """A session whose title has all terms; `title` is HTML with the hits marked."""
+    """A session whose title has all terms; `title` is HTML with the hits marked.
 
+    `rank` is 0 if the title is the query, 1 if it begins with it, else 2. The palette ranks actions in the same way.
+    """
+
+    rank: int
     id: str
     title: SafeString
     workspace: int
@@ -148,14 +156,20 @@ def _sessions(visible: QuerySet[Session], terms: list[str], limit: int) -> list[
     titled = visible.exclude(title="").order_by("-updated_at")
     rows = titled.values_list("pk", "title", "status", "updated_at", "workspace", "workspace__name")
     patterns = [_pattern([term]) for term in terms]
-    hits = []
-    for pk, title, status, updated_at, workspace, name in rows.iterator():
-        if all(pattern.search(title) for pattern in patterns):
-            archived = status == Session.Status.ARCHIVED
-            hits.append(SessionHit(pk, marked(title, terms), workspace, name, archived, updated_at))
-        if len(hits) == limit:
-            break
-    return hits
+    found = [row for row in rows.iterator() if all(pattern.search(row[1]) for pattern in patterns)]
+    ranked = [(_rank(row[1], " ".join(terms)), row) for row in found]
+    ranked.sort(key=lambda each: each[0])  # stable: the newest stay first
+    return [
+        SessionHit(rank, pk, marked(title, terms), workspace, name, status == Session.Status.ARCHIVED, updated_at)
+        for rank, (pk, title, status, updated_at, workspace, name) in ranked[:limit]
+    ]
+
+
+def _rank(title: str, query: str) -> int:
+    title, query = " ".join(title.split()).casefold(), query.casefold()
+    if title == query:
+        return 0
+    return 1 if title.startswith(query) else 2
 
 
 def _messages(visible: QuerySet[Session], terms: list[str], limit: int) -> list[MessageHit]:
@@ -268,9 +282,13 @@ def _pattern(terms: list[str], *, group: bool = False) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class SessionMatches:
-    """Ids of the matching messages of one session, in order. `more` tells that older matches were left out."""
+    """Ids of the matching messages of one session, in order. `more` tells that older matches were left out.
+
+    `counts` says how often each has the text, as it is stored: the page counts what it shows itself.
+    """
 
     ids: list[str]
+    counts: list[int]
     more: bool
 
 
@@ -278,11 +296,24 @@ def find_in_session(session: Session, query: str) -> SessionMatches:
     """Find the messages of a session's conversation that contain the query as a whole, ignoring case."""
     query = query.strip()[:MAX_FIND_LENGTH]
     if not query or "\0" in query:
-        return SessionMatches([], more=False)
+        return SessionMatches([], [], more=False)
     rows = ChatMessage.objects.in_conversation(session.pk).filter(_contains(query))
     shown = rows.exclude(type__in=(MessageType.TURN_START, MessageType.TURN_DONE))
-    ids = list(shown.order_by("-sequence").values_list("pk", flat=True)[: MAX_FOUND_MESSAGES + 1])
-    return SessionMatches(ids[:MAX_FOUND_MESSAGES][::-1], more=len(ids) > MAX_FOUND_MESSAGES)
+    newest = shown.order_by("-sequence").values_list("pk", _occurrences(query))
+    found = list(newest[: MAX_FOUND_MESSAGES + 1])
+    kept = found[:MAX_FOUND_MESSAGES][::-1]
+    # Not each spelling is counted (see below), but what is found has the text once.
+    counts = [max(1, count) for _id, count in kept]
+    return SessionMatches([pk for pk, _count in kept], counts, more=len(found) > MAX_FOUND_MESSAGES)
+
+
+def _occurrences(text: str) -> Combinable:
+    """Return an expression for how often a message has a text: by how much shorter it is without it."""
+    total: Combinable = Value(0)
+    for column in (F("text"), F("result"), F("tool_name"), Cast("arguments", TextField())):
+        lower = Lower(Coalesce(column, Value("")))
+        total += Length(lower) - Length(Replace(lower, Value(text.lower())))
+    return total / Value(len(text.lower()))
 
 
 def _contains(text: str) -> Q:

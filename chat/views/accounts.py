@@ -51,7 +51,10 @@ class SignInView(LoginView):
         return begin_sign_in(self.request, form.get_user(), "password", self.get_success_url())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs, may_use_passkeys=may_use_passkeys(self.request))
+        signed_out = self.request.GET.get("signed_out", "")
+        return super().get_context_data(
+            **kwargs, may_use_passkeys=may_use_passkeys(self.request), signed_out=signed_out
+        )
 
 
 sign_in = SignInView.as_view()

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.limits.rates import RateLimited
 from chat.models import User
-from chat.services.people import login_throttle
+from chat.services.people import accounts, login_throttle
 from chat.services.people.security_log import Kind, record
 
 WRONG_PASSWORD = _("Wrong password.")
@@ -31,6 +31,9 @@ class SignInForm(AuthenticationForm):
         self.fields["username"].label = _("User name")
         for field in self.fields.values():
             field.widget.attrs["class"] = "input"
+        if self.is_bound and self.data.get("username"):
+            self.fields["username"].widget.attrs.pop("autofocus", None)
+            self.fields["password"].widget.attrs["autofocus"] = True
 
     def clean(self) -> dict[str, Any]:
         if self.request is None:
@@ -46,7 +49,7 @@ class SignInForm(AuthenticationForm):
 
 
 class JoinForm(forms.Form):
-    """A new account for an invited user. The service validates the name and password."""
+    """A new account for an invited user. All problems are shown at once, each at its field."""
 
     display_name = forms.CharField(
         label=_("Your name"), max_length=80, widget=forms.TextInput({"class": "input", "autocomplete": "name"})
@@ -64,6 +67,13 @@ class JoinForm(forms.Form):
         help_text=PASSWORD_HELP,
         widget=forms.PasswordInput({"class": "input", "autocomplete": "new-password"}),
     )
+
+    def clean(self) -> dict[str, Any]:
+        values = {name: self.cleaned_data.get(name, "") for name in self.fields}
+        for name, errors in accounts.problems_of_account(**values).items():
+            if name in self.cleaned_data:  # what is missing is reported already
+                self.add_error(name, errors)
+        return self.cleaned_data
 
 
 class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # only its stub takes arguments

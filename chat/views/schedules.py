@@ -149,6 +149,7 @@ def _values(request: SignedInRequest, session: Session, role: SessionRole, given
     fresh = _form("", Rhythm("weekdays"), str(zone_of(request)))
     return {
         "session": session,
+        "zone": str(zone_of(request)),
         "may_schedule": may_schedule,
         "is_open": is_open,
         "schedules": [_listed(each, request, role, may_schedule=may_schedule) for each in schedules_of(session)],
@@ -169,6 +170,8 @@ def _listed(listed: Listed, request: SignedInRequest, role: SessionRole, *, may_
     rhythm = from_cron(row.cron)
     return {
         "row": row,
+        # Times are shown in the viewer's zone, the rhythm in the schedule's.
+        "is_elsewhere": row.zone != str(zone_of(request)),
         "is_own": is_own,
         "may_edit": may_schedule and is_own,
         "may_remove": may_schedule and (is_own or role == SessionRole.OWNER),

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from chat.access import session_for
 from chat.errors import ServiceError
-from chat.models import Session, SessionRole, User
+from chat.models import Invitation, Session, SessionRole, User
 from chat.services.people import sharing
 from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, absolute, number, signed_in
@@ -69,9 +69,8 @@ def invite(request: SignedInRequest, session_id: str) -> HttpResponse:
         token = sharing.invite(session=row, author=request.user, role=role, uses=uses)
     except ServiceError as refused:
         return _dialog(request, row, refused=str(refused), status=422)
-    return _dialog(
-        request, row, link=absolute(request, reverse("join", args=[token])), invited_as=role, invited_uses=uses
-    )
+    link, made = absolute(request, reverse("join", args=[token])), sharing.invitation_for(token)
+    return _dialog(request, row, link=link, made=made, invited_as=role, invited_uses=uses)
 
 
 @require_POST
@@ -108,6 +107,7 @@ def _dialog(
     row: Session,
     *,
     link: str = "",
+    made: Invitation | None = None,
     invited_as: str = "",
     invited_uses: int = sharing.USES[0],
     refused: str = "",
@@ -126,6 +126,7 @@ def _dialog(
         "invitations": sharing.invitations(row),
         "many": FIND_FROM,
         "link": link,
+        "made": made,
         "invited_as": invited_as,
         "invited_uses": invited_uses,
         "refused": refused,

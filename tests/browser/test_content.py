@@ -143,7 +143,10 @@ async def test_preview_shows_the_page_and_gives_the_focus_back(told: Person) -> 
 async def test_copy_button_of_a_table_waits_for_the_pointer(
     browser: Browser, server: Server, model: WireServer, touch: bool
 ) -> None:
-    """UI-11: quiet where there is a pointer, always visible where there is none."""
+    """UI-11: quiet where there is a pointer, always visible where there is none, and then covers no cell.
+
+    On paper the line of the day has its date.
+    """
     model.script(reply(TABLE))
     person = await Person.in_a_session(browser, server.link)
     context = await browser.new_context(**WINDOW, has_touch=touch, is_mobile=touch)
@@ -151,10 +154,32 @@ async def test_copy_button_of_a_table_waits_for_the_pointer(
     page = await context.new_page()
     await page.goto(person.page.url)
     await person.say("A table")
+    await person.sees_state("idle")
     button = page.get_by_role("button", name="Copy as CSV")
     await expect(button).to_have_css("opacity", "1" if touch else "0")
     await button.focus()
     await expect(button).to_have_css("opacity", "1")
+    below = "button => button.getBoundingClientRect().bottom <= button.nextElementSibling.getBoundingClientRect().top"
+    assert await button.evaluate(below) is touch
+    await page.emulate_media(media="print")
+    await expect(button).to_be_hidden()
+    await expect(page.locator(".day")).to_have_css("display", "flex")
+    await expect(page.locator(".day > button")).to_be_visible()
+
+
+async def test_wide_code_widens_the_bubble(ana: Person, model: WireServer) -> None:
+    """UI-01: a code block has as much space around it as the text, in a window with little space beside the column."""
+    model.script(reply("Text\n\n```\n" + "x" * 110 + "\n```\n\n```\n" + "x" * 400 + "\n```\n"))
+    await ana.page.set_viewport_size({"width": 1280, "height": 800})
+    await ana.say("Code")
+    await expect(ana.answers.first.locator(".code")).to_have_count(2)
+    await ana.sees_state("idle")
+    beside = """answer => {
+        const end = answer.querySelector('.bubble').getBoundingClientRect().right;
+        return [...answer.querySelectorAll('.code')].map(code => Math.round(end - code.getBoundingClientRect().right));
+    }"""
+    assert await ana.answers.first.evaluate(beside) == [15, 15]
+    assert await ana.page.locator("#log").evaluate("log => log.scrollWidth <= log.clientWidth")
 
 
 async def test_what_is_shown_is_accessible(told: Person) -> None:

@@ -85,6 +85,12 @@ async def test_share_dialog_follows_who_comes(ana: Person, browser: Browser) -> 
     await expect(dialog).to_contain_text("2 people in this session")
     await expect(dialog.get_by_label("Role of Bo")).to_have_value("viewer")
     await expect(dialog.get_by_label("Invitation link")).to_have_value(link)
+    await dialog.get_by_role("button", name="Remove Bo").click()
+    question = page.get_by_role("dialog", name="Remove Bo?")
+    await expect(question).to_contain_text("They’ll need a new invitation link")
+    await question.get_by_role("button", name="Cancel").click()
+    await expect(dialog.get_by_label("Role of Bo")).to_have_value("viewer")
+    await dialog.get_by_label("Invitation link").focus()  # the list doesn’t change under the focus
 
     await bo.page.get_by_role("button", name="People").click()
     people = bo.page.get_by_role("dialog", name="People in this session")
@@ -97,17 +103,31 @@ async def test_share_dialog_follows_who_comes(ana: Person, browser: Browser) -> 
 
 
 async def test_link_is_in_hand_once_it_is_made(ana: Person) -> None:
-    """UI-11: the new link is selected, ready to be copied, with the role that it gives; no click loses the focus."""
+    """UI-11: the new link is selected, ready to be copied, with the role that it gives; no click loses the focus.
+
+    It stays until the dialog closes or the link ends: no later response has it.
+    """
     page = ana.page
     await page.get_by_role("button", name="Share").click()
     dialog = page.get_by_role("dialog", name="Share session")
     await dialog.get_by_label("Role for this link").select_option("editor")
     await dialog.get_by_role("button", name="Create link").press("Enter")
     await expect(dialog.get_by_label("Invitation link")).to_be_focused()
-    assert await page.evaluate("getSelection().toString()") == await page.locator("#invite-link").input_value()
+    assert (
+        await page.evaluate("getSelection().toString()") == await dialog.get_by_label("Invitation link").input_value()
+    )
     await expect(dialog.get_by_label("Role for this link")).to_have_value("editor")
+    first = await dialog.get_by_label("Invitation link").input_value()
+    await dialog.get_by_label("Workspace access").select_option("viewer")
+    await expect(dialog.get_by_text("Members can open it by its link")).to_be_visible()
+    await expect(dialog.get_by_label("Invitation link")).to_have_value(first)
+    await expect(dialog.get_by_text("expires in 7 days", exact=True)).to_have_count(1)
+    await dialog.get_by_role("button", name="Create link").press("Enter")
+    await expect(dialog.get_by_label("Invitation link")).to_have_count(2)
+    await expect(dialog.get_by_label("Invitation link").first).to_be_focused()
     await dialog.get_by_role("button", name="Revoke").first.press("Enter")
     await expect(dialog.get_by_text("This link no longer works.")).to_be_visible()
+    await expect(dialog.get_by_label("Invitation link")).to_have_value(first)
     await expect(dialog.locator("#share-body")).to_be_focused()
 
 

@@ -37,6 +37,22 @@ async def add_files(page: Page) -> None:
     await expect(page.locator(".knowledge li")).to_have_count(2)
 
 
+async def test_long_name_is_cut(ana: Person) -> None:
+    """CTX-09: on the page and in the panel a name has one line; its title has it in full."""
+    session, name = ana.page.url, "long " * 40 + "name.md"
+    page = await open_knowledge(ana)
+    file: FilePayload = {"name": name, "mimeType": "text/markdown", "buffer": HOURS.encode()}
+    await page.get_by_label("Choose files").set_input_files([file])
+    link = page.locator(".knowledge li a").first
+    await expect(link).to_have_attribute("title", name)
+    one_line = "element => element.offsetHeight < 30 && element.scrollWidth > element.offsetWidth"
+    assert await link.locator("bdi").evaluate(one_line)
+    await page.goto(session)
+    await page.get_by_role("button", name="Session details").click()
+    shown = page.get_by_role("region", name="Knowledge").get_by_title(name)
+    assert await shown.evaluate(one_line)
+
+
 async def test_two_people_add_choose_and_cite_files(
     ana: Person, model: WireServer, browser: Browser, server: Server
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.async_api import Browser, Locator, expect
 
 from tests.browser.person import Person
@@ -69,6 +71,26 @@ async def test_everything_can_be_done_from_it(ana: Person, model: WireServer) ->
     await expect(chosen(ana)).to_contain_text("New session")
     await ana.page.keyboard.press("Enter")
     await expect(ana.page.get_by_role("textbox", name="First message")).to_be_focused()
+
+
+async def test_titles_and_labels_come_before_keywords(ana: Person, model: WireServer) -> None:
+    """UI-11: Enter opens the session with this title, however soon it is pressed; "tools" is a keyword of a panel."""
+    model.script(reply("The first."), reply("The second."))
+    await begin(ana, "tools")
+    await expect(ana.answers.first).to_contain_text("first")
+    await ana.sees_state("idle")
+    await begin(ana, "About tools")
+    await expect(ana.answers.first).to_contain_text("second")
+    await search(ana, "Tools")
+    await ana.page.keyboard.press("Enter")
+    await expect(ana.answers.first).to_contain_text("first")
+    await search(ana, "tools")
+    await expect(options(ana).first).to_have_text(re.compile("^tools"))
+    shown = await options(ana).all_inner_texts()
+    named = [next(at for at, text in enumerate(shown) if label in text) for label in ("About tools", "Session details")]
+    assert named == sorted(named)
+    await expect(chosen(ana)).to_have_id("palette-0")
+    assert await violations(ana.page) == []
 
 
 async def test_nothing_found_and_nothing_reached_are_said(ana: Person) -> None:

@@ -55,7 +55,9 @@ async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: Wi
     await ana.messages.first.press("e")
     await ana.page.get_by_role("textbox", name="Edit message").fill("Otherwise asked")
     await button(ana, "Save & regenerate").click()
-    await dialog.get_by_role("button", name="Cancel").click()
+    question = ana.page.get_by_role("dialog", name="Save and regenerate?")
+    await expect(question.get_by_role("button", name="Save & regenerate")).to_be_visible()
+    await question.get_by_role("button", name="Cancel").click()
     await expect(bo.messages.first).to_contain_text("Question 1")
     await button(ana, "Cancel").click()
 

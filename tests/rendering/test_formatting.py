@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
-from django.utils import translation
+from django.utils import timezone, translation
 
 from chat.rendering.text import formatting
 
@@ -44,6 +46,23 @@ def test_duration_is_short(milliseconds: int, words: str) -> None:
 def test_turn_time_is_spelled_out(seconds: float, words: str) -> None:
     """UI-04: "Worked for 1 minute 30 seconds"."""
     assert formatting.spelled_duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        ({"days": 7}, "7 days"),
+        ({"days": 6, "hours": 23}, "7 days"),
+        ({"days": 1, "hours": 2}, "1 day"),
+        ({"hours": 23, "minutes": 40}, "1 day"),
+        ({"hours": 5}, "5 hours"),
+        ({"minutes": 20}, "20 minutes"),
+        ({"seconds": -5}, "1 minute"),
+    ],
+)
+def test_time_left_is_rounded_to_one_unit(left: dict[str, int], words: str) -> None:
+    """The note under a new invitation link and the list of links say the same."""
+    assert formatting.time_left(timezone.now() + timedelta(**left)) == words
 
 
 @pytest.mark.parametrize(

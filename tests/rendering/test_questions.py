@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -118,10 +119,21 @@ def test_approval_shows_what_would_run() -> None:
     ],
 )
 def test_decision_is_shown_below_the_call(answer: object, status: str, words: str) -> None:
-    html = answered("approval", answer, arguments={"target": "x"}, tool_name="deploy", status=status)
+    later = timezone.now() + timedelta(hours=1)
+    columns = {"arguments": {"target": "x"}, "tool_name": "deploy", "status": status, "answered_at": later}
+    html = answered("approval", answer, **columns)
     assert 'class="decision">' in html
     assert f"{words} ·" in text_of(html)
     assert 'class="tool"' in html
+
+
+def test_decision_in_the_minute_of_its_message_has_no_time_of_its_own() -> None:
+    """The message shows the time beside it already."""
+    at = timezone.now()
+    answer = {"approved": True, "scope": "once"}
+    html = answered("approval", answer, arguments={"target": "x"}, tool_name="deploy", timestamp=at, answered_at=at)
+    assert "Bo allowed this once" in text_of(html)
+    assert "allowed this once ·" not in text_of(html)
 
 
 @pytest.mark.parametrize(

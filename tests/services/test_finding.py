@@ -62,6 +62,17 @@ def test_text_is_found_in_any_case(session: Session, words: str, found: list[int
     assert list(ChatMessage.objects.filter(pk__in=ids).values_list("sequence", flat=True)) == found
 
 
+def test_each_occurrence_is_counted(session: Session) -> None:
+    """The page steps from hit to hit, also through messages that it has not loaded."""
+    for number, text in enumerate(("Plan, plan, PLAN", "planned"), 10):
+        ChatMessage.objects.create(session=session, sequence=number, role="user", text=text)
+    ChatMessage.objects.create(
+        session=session, sequence=12, type="tool_group", tool_name="plan", arguments={"plan": "x"}, result="no plan"
+    )
+    assert search.find_in_session(session, "Plan").counts == [3, 1, 3]
+    assert search.find_in_session(session, "Änderung").counts == [1]
+
+
 def test_of_very_many_the_newest_are_found(session: Session) -> None:
     rows = [ChatMessage(session=session, sequence=number, role="user", text="needle") for number in range(10, 530)]
     ChatMessage.objects.bulk_create(rows)

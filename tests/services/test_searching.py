@@ -140,6 +140,18 @@ def test_session_titles_match_in_any_case(ana: User, session: Session) -> None:
     assert titles == ["<mark>Über</mark> <mark>PLÄNE</mark>"]
 
 
+def test_closest_titles_come_first(ana: User) -> None:
+    """UI-11: the title that is the query, then titles that begin with it, then the others; the newest first in each."""
+    for title in ("Plan B", "plan", "The plan", "Plan A"):
+        create_session(owner=ana, title=title)
+    found = search.search(ana, "PLAN", limit=3).sessions
+    assert [(hit.rank, hit.title.replace("<mark>", "").replace("</mark>", "")) for hit in found] == [
+        (0, "plan"),
+        (1, "Plan A"),
+        (1, "Plan B"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "query", "html"),
     [

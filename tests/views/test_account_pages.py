@@ -309,6 +309,17 @@ def test_refused_account_is_explained(client: Client, invitation: str, changes: 
     assert signed_in_user(client) is None
 
 
+def test_all_problems_of_a_new_account_are_shown_each_at_its_field(client: Client, invitation: str) -> None:
+    response = client.post(invitation, {"display_name": "", "username": "Ana", "password": "short"})
+    form = response.context["form"]
+    assert {name: " ".join(errors)[:38] for name, errors in form.errors.items()} == {
+        "display_name": "This field is required.",
+        "username": "The user name “Ana” is taken.",
+        "password": "This password is too short. It must co",
+    }
+    assert 'id="id_username_error"' in response.content.decode()
+
+
 def test_signed_in_person_joins_with_one_button(signed_in: SignIn, bo: User, session: Session, invitation: str) -> None:
     client = signed_in(bo)
     html = client.get(invitation).content.decode()

@@ -91,6 +91,18 @@ def test_times_are_in_the_zone_of_the_browser(signed_in: SignIn, ana: User, sess
     assert 'value="Asia/Tokyo"' in page(client, session)
 
 
+def test_times_name_their_zone_where_it_is_not_the_schedules(signed_in: SignIn, ana: User, session: Session) -> None:
+    """UI-24: the rhythm is in the schedule's zone, the next run in the viewer's."""
+    client = signed_in(ana)
+    post(client, session)  # in Berlin
+    shown = []
+    for zone in ("Europe/Berlin", "Asia/Tokyo"):
+        client.cookies[ZONE_COOKIE] = zone
+        after_time = page(client, session).split("Next run:")[1].split("(in ")[0].split("</time>")[1]
+        shown.append(zone in after_time)
+    assert shown == [False, True]
+
+
 def test_dialog_says_how_a_schedule_is(signed_in: SignIn, ana: User, session: Session) -> None:
     """UI-24: when it runs next, what became of the last run, and why it is paused."""
     client = signed_in(ana)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.utils.functional import cached_property
 from django.utils.safestring import SafeString, mark_safe
@@ -62,9 +62,13 @@ class Argument:
     long: Output | None
 
 
+# How much of an ISO 8601 time names the minute.
+MINUTE = len("2026-01-01T00:00")
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What people decided about a tool call, as an icon and a sentence; `at` is ISO 8601, None if no one did."""
+    """What people decided about a tool call, as an icon and a sentence; `at` is ISO 8601, or None to show no time."""
 
     icon: str
     text: str
@@ -209,7 +213,17 @@ class QuestionCard:
 
 
 def decision_of(message: MessageSnapshot) -> Decision | None:
-    """Return what was decided about a tool call that needed an approval; None while it waits, or if it needed none."""
+    """Return what was decided about a tool call that needed an approval; None while it waits, or if it needed none.
+
+    Its time is left out in the minute of the message, which is shown beside it.
+    """
+    decision = _decision_of(message)
+    if decision and decision.at and decision.at[:MINUTE] == message.timestamp[:MINUTE]:
+        return replace(decision, at=None)
+    return decision
+
+
+def _decision_of(message: MessageSnapshot) -> Decision | None:
     tool = message.tool
     if tool is None or tool.question != QuestionKind.APPROVAL:
         return None

@@ -77,6 +77,17 @@ def spelled_duration(seconds: float) -> str:
     return " ".join(part for part in parts if part) or _("0 seconds")
 
 
+def time_left(until: datetime) -> str:
+    """Format the time until a moment as `7 days`, `3 hours` or `1 minute`, rounded to the nearest unit."""
+    minutes = max(1, round((until - timezone.now()).total_seconds() / 60))
+    hours, days = round(minutes / 60), round(minutes / 60 / 24)
+    if hours >= 24:
+        return ngettext("%(count)d day", "%(count)d days", days) % {"count": days}
+    if minutes >= 60:
+        return ngettext("%(count)d hour", "%(count)d hours", hours) % {"count": hours}
+    return ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}
+
+
 def tokens(count: int) -> str:
     """Format as `950`, `28.5K` or `1.2M` (UI-08)."""
     for limit, divisor, unit in ((1000, 1, ""), (999_950, 1000, "K")):

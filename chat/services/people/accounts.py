@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import timedelta
+from itertools import chain
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -110,6 +111,29 @@ def set_password(*, user: User, password: str, keep: str | None) -> None:
         sign_out_elsewhere(user=user, keep=keep)
 
 
+def problems_of_account(*, username: str, display_name: str, password: str) -> dict[str, list[str]]:
+    """Return everything that is wrong with the values of a new account, by the argument's name."""
+    return _new_guest(username, display_name, password)[1]
+
+
+def _new_guest(username: str, display_name: str, password: str) -> tuple[User, dict[str, list[str]]]:
+    name = User.normalize_username(username.strip())
+    user = User(username=name, display_name=display_name.strip(), can_own_workspace=False)
+    problems: dict[str, list[str]] = {}
+    try:
+        user.full_clean(exclude={"password"}, validate_unique=False)
+    except ValidationError as error:
+        problems.update(error.message_dict)
+    taken = User.objects.values_list("username", flat=True)
+    if any(look(name) == look(user.username) for name in taken.iterator()):
+        problems["username"] = [_("The user name “%(name)s” is taken.") % {"name": user.username}]
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        problems["password"] = error.messages
+    return user, problems
+
+
 def register(*, token: str, username: str, display_name: str, password: str) -> tuple[User, Session]:
     """Create an account with an invitation, as a guest in the invitation's session. Return both.
 
@@ -117,19 +141,9 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
     password is too weak, or too many accounts were created with the invitation or from this network.
     """
     invitation = sharing.invitation_for(token)
-    user = User(
-        username=User.normalize_username(username.strip()),
-        display_name=display_name.strip(),
-        can_own_workspace=False,
-    )
-    taken = User.objects.values_list("username", flat=True)
-    if any(look(name) == look(user.username) for name in taken.iterator()):
-        raise Invalid(_("The name “%(name)s” is taken.") % {"name": user.username})
-    try:
-        validate_password(password, user)
-        user.full_clean(exclude={"password"})
-    except ValidationError as error:
-        raise Invalid(" ".join(error.messages)) from error
+    user, problems = _new_guest(username, display_name, password)
+    if problems:
+        raise Invalid(" ".join(chain.from_iterable(problems.values())))
     spend("joins", network_of(current_origin().address))
     spend("joins_of_invitation", invitation.pk)
     user.set_password(password)  # before the transaction, because hashing waits for a free slot

@@ -7,19 +7,22 @@ import { toast } from "../ui/toast.js";
 
 const EVERY = 4000;
 
-/** Keeps the list of people in the dialog up to date until it closes. */
+/** Keeps the list of people in the dialog up to date, and new links in it, until it closes. */
 export function follow(dialog) {
   const timer = setInterval(() => {
     const people = dialog.querySelector("#share-people");
     if (people && !document.hidden && !people.contains(document.activeElement)) htmx.trigger(people, "refresh");
   }, EVERY);
   let sent = null; // the form that waits for its answer
+  let links = []; // created since the dialog was opened; no later response contains them
   const drawn = ({ detail }) => {
     dress(dialog);
     if (detail.ctx.request?.method.toUpperCase() !== "POST") return; // a frame of the session is swapped in, too
     if (sent?.dataset.removes && detail.ctx.response.status === 200) offerUndo(dialog, sent);
     sent = null;
-    land(dialog);
+    const link = dialog.querySelector(".made-link");
+    links = keepLinks(dialog, link, links);
+    land(dialog, link);
   };
   const sending = ({ target }) => (sent = target.closest("form"));
   const life = new AbortController();
@@ -47,12 +50,20 @@ function offerUndo(dialog, form) {
   toast(fill(words.personRemoved, { name }), { action: again ? { label: words.undo, run: undo } : null });
 }
 
-/** Moves the focus if the pressed button has disappeared with its row. */
-function land(dialog) {
-  const link = dialog.querySelector("#invite-link");
-  if (!link && dialog.contains(document.activeElement)) return;
-  (link ?? dialog.querySelector(".dialog-body")).focus();
-  link?.select();
+/** Puts back the links that the response has replaced, below a new one, unless they have ended; returns all. */
+function keepLinks(dialog, link, links) {
+  const works = ({ dataset }) => dialog.querySelector(`.links [data-invitation="${dataset.invitation}"]`);
+  const kept = links.filter(works);
+  (link ?? dialog.querySelector("#invite-title")).after(...kept);
+  return link ? [link, ...kept] : kept;
+}
+
+/** Moves the focus to a new link, or off a button that has disappeared with its row. */
+function land(dialog, link) {
+  const field = link?.querySelector("input");
+  if (!field && dialog.contains(document.activeElement)) return;
+  (field ?? dialog.querySelector(".dialog-body")).focus();
+  field?.select();
 }
 
 function find({ target }) {

@@ -17,7 +17,7 @@ import { canEdit, isGuest, live, mayEdit, page } from "./session.js";
 
 /** Asks for a new answer from a message on; the server decides which messages stay. */
 export function retry({ id }, how = insist, atMost = 0, edited = false) {
-  const asks = { title: words.retryTitle, confirm: words.actionRetry, forks: true };
+  const asks = edited ? saving() : { title: words.retryTitle, confirm: words.actionRetry, forks: true };
   return how(() => withdraw({ type: "retry", id, edited }, asks, atMost), { label: words.stopAndRetry });
 }
 
@@ -70,11 +70,13 @@ export function restoreAttempt(attempt, tell) {
   return stopFirst(restore, { label: words.stopAndRestore, tell });
 }
 
-/** Asks the user to confirm a retry's removals; resolves to the confirmed number, "fork", or null. */
+const saving = () => ({ title: words.saveTitle, confirm: words.saveAndRetry, forks: true });
+
+/** Asks the user to confirm the removals of a retry that follows an edit; resolves to the confirmed number, "fork", or null. */
 export async function askToRetry(id) {
   const found = await live.request({ type: "retry", id, preview: true });
   if (found.last_answer) return 0;
-  const choice = await ask(found, { title: words.retryTitle, confirm: words.actionRetry, forks: true });
+  const choice = await ask(found, saving());
   return choice === "confirm" ? found.messages : choice;
 }
 

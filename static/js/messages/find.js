@@ -11,10 +11,14 @@ const panel = document.getElementById("find").content.firstElementChild;
 const field = panel.querySelector("input");
 const said = panel.querySelector("output");
 const steps = panel.querySelectorAll("[data-step]");
+const NOTHING = { ids: [], counts: [], more: false };
 const watcher = new MutationObserver(() => (due ||= setTimeout(mark, SETTLED)));
-let ids = [];
+let ids = []; // of the messages that match
+let counts = []; // how often each of them does, as far as the server knows
 let more = false;
 let at = -1;
+let nth = 0; // the current hit within the current message
+let ranges = new Map(); // the hits in the messages that the page shows, by the message's id
 let isThere = false; // whether the page shows this match
 let asked = 0;
 let timer = 0;
@@ -46,17 +50,16 @@ function close() {
 async function search() {
   const query = field.value.trim();
   const mine = ++asked;
-  const found = query ? await ask(query) : { ids: [], more: false };
+  const found = query ? await ask(query) : NOTHING;
   if (mine !== asked) return;
-  ({ ids, more } = found);
-  at = nearest();
+  ({ ids, counts, more } = found);
+  [at, nth] = [nearest(), 0];
   isThere = document.getElementById(ids[at]) !== null;
-  show();
   mark();
 }
 
 async function ask(query) {
-  return (await valueAt(`${location.pathname}find?q=${encodeURIComponent(query)}`)) ?? { ids: [], more: false };
+  return (await valueAt(`${location.pathname}find?q=${encodeURIComponent(query)}`)) ?? NOTHING;
 }
 
 /** Returns the first match from the scroll position on, or the last one. */
@@ -70,25 +73,40 @@ function nearest() {
 }
 
 function show() {
-  const count = more ? `${ids.length}+` : ids.length;
+  const hits = ids.map((_, index) => hitsIn(index));
+  const sum = (numbers) => numbers.reduce((total, each) => total + each, 0);
+  const count = more ? `${sum(hits)}+` : sum(hits);
   said.textContent = !field.value.trim()
     ? ""
     : ids.length
-      ? fill(isThere ? words.found : words.foundElsewhere, { index: at + 1, count })
+      ? fill(isThere ? words.found : words.foundElsewhere, { index: sum(hits.slice(0, at)) + nth + 1, count })
       : words.foundNone;
   for (const button of steps) button.disabled = !ids.length;
 }
 
+/** The number of hits in a message; one that is found by what the page does not show, such as a link, is one hit. */
+function hitsIn(index) {
+  return ranges.has(ids[index]) ? Math.max(1, ranges.get(ids[index]).length) : counts[index];
+}
+
 async function step(by) {
   if (!ids.length) return;
-  if (isThere) at = (at + by + ids.length) % ids.length;
+  const from = isThere ? at : -1;
+  if (isThere) move(by);
   isThere = true;
   show();
-  await reveal(ids[at], { quietly: true });
-  const message = document.getElementById(ids[at]);
-  unfold(message);
+  if (at !== from || !document.getElementById(ids[at])) await reveal(ids[at], { quietly: true });
+  unfold(document.getElementById(ids[at]));
   mark();
-  into(message);
+  into(ranges.get(ids[at])?.[nth]);
+}
+
+/** Moves to the next hit (1) or the previous one (-1); after the last hit follows the first. */
+function move(by) {
+  nth += by;
+  if (nth >= 0 && nth < hitsIn(at)) return;
+  at = (at + by + ids.length) % ids.length;
+  nth = by > 0 ? 0 : hitsIn(at) - 1;
 }
 
 /** Unfolds the elements that contain a match. */
@@ -101,9 +119,8 @@ function unfold(message) {
   if (long) long.dataset.expanded = "";
 }
 
-/** Scrolls to the first match in a message that is taller than the screen. */
-function into(message) {
-  const range = message && rangesIn(message)[0];
+/** Scrolls to a hit in a message that is taller than the screen. */
+function into(range) {
   const rect = range?.getBoundingClientRect();
   const log = document.getElementById("log");
   const edge = log.getBoundingClientRect();
@@ -114,23 +131,37 @@ function into(message) {
 function mark() {
   clearTimeout(due);
   due = 0;
-  if (!panel.isConnected || !CSS.highlights) return;
+  if (!panel.isConnected) return;
   const hits = new Set(ids);
-  const all = [...list.children].filter((each) => hits.has(each.id)).flatMap(rangesIn);
-  const now = document.getElementById(ids[at]);
-  CSS.highlights.set("found", new Highlight(...all));
-  CSS.highlights.set("found-now", new Highlight(...(now ? rangesIn(now) : [])));
+  const shown = [...list.children].filter((each) => hits.has(each.id));
+  ranges = new Map(shown.map((message) => [message.id, rangesIn(message)]));
+  if (ids.length) nth = Math.min(nth, hitsIn(at) - 1); // text may have changed, and the server's count is of the source
+  show();
+  if (!CSS.highlights) return;
+  const now = ranges.get(ids[at])?.[nth];
+  const current = new Highlight(...(now ? [now] : []));
+  current.priority = 1;
+  CSS.highlights.set("found", new Highlight(...[...ranges.values()].flat()));
+  CSS.highlights.set("found-now", current);
 }
 
 function clear() {
+  ranges = new Map();
   CSS.highlights?.delete("found");
   CSS.highlights?.delete("found-now");
+}
+
+/** Skips what the page hides from sight, with all that is in it. */
+function isSeen(node) {
+  if (node.nodeType === Node.TEXT_NODE) return NodeFilter.FILTER_ACCEPT;
+  return node.matches(".sr-only, [hidden]") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_SKIP;
 }
 
 /** Returns the ranges of the matches in a message, which may span several text nodes. */
 function rangesIn(message) {
   const query = field.value.trim().toLocaleLowerCase();
-  const walker = document.createTreeWalker(message.querySelector(".column") ?? message, NodeFilter.SHOW_TEXT);
+  const kinds = NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT;
+  const walker = document.createTreeWalker(message.querySelector(".column") ?? message, kinds, isSeen);
   const ranges = [];
   while (query && walker.nextNode()) {
     const text = walker.currentNode.data.toLocaleLowerCase();

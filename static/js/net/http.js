@@ -1,12 +1,14 @@
 // Requests to the server.
+import { has } from "./storage.js";
 
 const signInAt = () => document.getElementById("main").dataset.signIn;
 
 const token = () => document.querySelector("[name=csrfmiddlewaretoken]").value;
 
-/** Goes to the sign-in page, which returns here. Drafts are kept. */
+/** Goes to the sign-in page, which says why and returns here. Drafts are kept, unless the user signed out here. */
 export function signIn() {
-  location.assign(`${signInAt()}?next=${encodeURIComponent(location.pathname)}`);
+  const values = { next: location.pathname, signed_out: has("parley:draft:") ? "draft" : "yes" };
+  location.assign(`${signInAt()}?${new URLSearchParams(values)}`);
 }
 
 /** Fetches an address; resolves to its text, or to null if the request failed. */

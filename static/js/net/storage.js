@@ -9,6 +9,15 @@ export function kept(name, storage = "localStorage") {
   }
 }
 
+/** Whether anything is stored under a name that begins so. */
+export function has(prefix) {
+  try {
+    return Object.keys(localStorage).some((name) => name.startsWith(prefix));
+  } catch {
+    return false;
+  }
+}
+
 /** Stores a text; an empty one removes the entry. */
 export function keep(name, text, storage = "localStorage") {
   try {

@@ -32,6 +32,7 @@ export function connectCommon() {
   );
   connectShortcuts();
   limitHtmx();
+  document.addEventListener("htmx:confirm", confirmRequest);
 }
 
 // At its start htmx looks at every attribute of the page for its own ones, and the browser keeps an object for each that was
@@ -45,6 +46,20 @@ function limitHtmx() {
     event.preventDefault();
     for (const element of document.querySelectorAll(ITS_OWN)) htmx.process(element);
   });
+}
+
+/** Asks before a request with hx-confirm, in place of the browser's own dialog. */
+async function confirmRequest(event) {
+  event.preventDefault();
+  const { ctx, issueRequest, dropRequest } = event.detail;
+  const { confirmTitle, confirmButton } = ctx.sourceElement.dataset;
+  const dialog = copyOf("confirm-request");
+  const part = (name) => dialog.querySelector(`[data-name=${name}]`);
+  part("title").textContent = confirmTitle;
+  part("text").textContent = ctx.confirm;
+  part("confirm").textContent = confirmButton;
+  if ((await answerOf(dialog)) === "confirm") issueRequest();
+  else dropRequest();
 }
 
 // "?" for help, Shift+Escape to return to the composer.

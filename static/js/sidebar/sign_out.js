@@ -22,23 +22,30 @@ const hasUnsent = () => namesIn("localStorage").some((name) => name.startsWith("
 /** Signs out, as the button in the settings does. */
 export const signOut = () => document.getElementById("sign-out").requestSubmit();
 
-/** Asks a user who has no way to sign in again; resolves to whether to sign out. */
-async function isSure() {
-  const dialog = copyOf("confirm-sign-out");
-  dialog.querySelector("a").addEventListener("click", () => dialog.close()); // in the settings it leads to the same page
+/** Asks a user who has no way to sign in again, or who has unsent messages; resolves to whether to sign out. */
+async function isSure(template) {
+  const dialog = copyOf(template);
+  dialog.querySelector("a")?.addEventListener("click", () => dialog.close()); // in the settings it leads to the same page
   return (await answerOf(dialog)) === "confirm";
+}
+
+/** Returns the template of the next question to ask before a sign-out, or null. */
+function nextQuestion({ wayBack, discards }) {
+  if (wayBack === "no") return "confirm-sign-out";
+  return hasUnsent() && discards !== "yes" ? "confirm-unsent" : null;
 }
 
 export function connect() {
   for (const form of document.querySelectorAll("form[data-sign-out]")) {
     form.addEventListener("submit", async (event) => {
-      if (form.dataset.wayBack === "no") {
+      const question = nextQuestion(form.dataset);
+      if (question) {
         event.preventDefault();
-        if (!(await isSure())) return;
-        form.dataset.wayBack = "yes";
+        if (!(await isSure(question))) return;
+        if (question === "confirm-unsent") form.dataset.discards = "yes";
+        else form.dataset.wayBack = "yes";
         return form.requestSubmit();
       }
-      if (hasUnsent() && !confirm(form.dataset.signOut)) return event.preventDefault();
       clear();
       addEventListener("pagehide", clear); // also what the page stores while it unloads
     });

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from agents.mcp import connection
-from agents.mcp.config import ServerConfig
+from agents.mcp.config import AddedServer, ServerConfig
+from agents.mcp.examine import examine
 from agents.mcp.pool import PromptRefusedError, Servers
 from agents.messages import ToolCall, ToolResult
 from agents.sandbox.command import Sandbox
@@ -53,6 +54,50 @@ async def tools(servers: Servers, ready: Callable[[dict[str, Tool]], bool] = boo
             if ready(found):
                 return found
             await asyncio.sleep(0.01)
+
+
+ANSWERS = {
+    b"": "closed the connection before it answered",
+    b"rubbish\r\n\r\n": "the answer of {host} is not valid",
+    b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n": "the address answered, but not as an MCP server does",
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 2\r\n\r\nhi": "but not as an MCP server does",
+}
+
+
+def address_of(url: str) -> AddedServer:
+    hosts = ("127.0.0.1", "nosuch.invalid")
+    return AddedServer("row 1", "1", "notes", ServerConfig(url=url, internal_hosts=hosts))
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+async def test_what_does_not_answer_as_a_server_is_explained(answer: bytes) -> None:
+    """UI-19: in plain words, without the text of an exception."""
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
+        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        problem = (await examine(address_of(f"http://{host}/mcp"))).problem
+    assert ANSWERS[answer].format(host=host) in problem
+
+
+async def test_server_that_cannot_be_reached_is_explained() -> None:
+    """UI-19: an unknown name, a closed port, and a server that does not speak TLS."""
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    assert (await examine(address_of("https://nosuch.invalid/"))).problem == "no server was found at nosuch.invalid"
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        secure = (await examine(address_of(f"https://{host}/"))).problem
+    assert secure == f"{host} did not accept a secure connection (TLS)"
+    assert (await examine(address_of(f"http://{host}/"))).problem == f"{host} refused the connection"
 
 
 async def run(tool: Tool, report: Callable[[str], None] = lambda text: None, **arguments: Any) -> ToolResult:
