@@ -11,6 +11,7 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from django.db import connection
 from django.db.models import F, Q, QuerySet, TextField, Value
@@ -156,8 +157,13 @@ def _sessions(visible: QuerySet[Session], terms: list[str], limit: int) -> list[
     titled = visible.exclude(title="").order_by("-updated_at")
     rows = titled.values_list("pk", "title", "status", "updated_at", "workspace", "workspace__name")
     patterns = [_pattern([term]) for term in terms]
-    found = [row for row in rows.iterator() if all(pattern.search(row[1]) for pattern in patterns)]
-    ranked = [(_rank(row[1], " ".join(terms)), row) for row in found]
+    query = " ".join(terms)
+    # The database finds those that begin so, however old; the scan for the others ends when there are enough.
+    found = list(rows.filter(title__istartswith=query)[:limit])
+    prefixed = {row[0] for row in found}
+    others = (row for row in rows.iterator() if all(pattern.search(row[1]) for pattern in patterns))
+    found += (row for row in islice(others, limit) if row[0] not in prefixed)
+    ranked = [(_rank(row[1], query), row) for row in found]
     ranked.sort(key=lambda each: each[0])  # stable: the newest stay first
     return [
         SessionHit(rank, pk, marked(title, terms), workspace, name, status == Session.Status.ARCHIVED, updated_at)
