@@ -103,5 +103,5 @@ def test_page_costs_the_same_with_many_tokens(
     client = signed_in(ana)
     for _ in range(count):
         api_tokens.create(user=ana, name="x", scope="read", days=0)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         assert client.get(SETTINGS).status_code == 200
