@@ -1,5 +1,6 @@
 // The actions on a message, as one list for its toolbar, its menu and its keys (UI-11), and what they do.
 import { textAt } from "../net/http.js";
+import { namesWith } from "../net/storage.js";
 import { copyWords } from "../ui/clipboard.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
 import { answerOf, copyOf } from "../ui/dom.js";
@@ -10,6 +11,8 @@ import { close, openMenu, swallowClick, unlessOvertaken } from "../ui/popover.js
 import { toast } from "../ui/toast.js";
 import { isOver, lastMessage, nextMessage } from "./list.js";
 import { canEdit, isGuest, live, mayEdit, page } from "./session.js";
+
+export const EDITS = "parley:edit:";
 
 // Actions that are refused while the agent works: the notice has a button that stops the agent and repeats the action.
 
@@ -386,6 +389,13 @@ function labelOfSource(message) {
 
 export async function edit(message) {
   (await late(() => import("./edit.js")))?.edit(message);
+}
+
+/** Opens the edits again that a reload has closed. They are stored under this name and the message's id. */
+export async function reopenEdits() {
+  const ids = namesWith(EDITS, "sessionStorage").map((name) => name.slice(EDITS.length));
+  const messages = ids.map((id) => document.getElementById(id)).filter(Boolean);
+  if (messages.length) (await late(() => import("./edit.js")))?.reopen(messages);
 }
 
 async function showDetails(message, anchor) {
