@@ -49,6 +49,8 @@ async def test_who_is_signed_out_meanwhile_is_led_to_signing_in(ana: Person, ser
     await ana.page.context.clear_cookies(name="parley_session")
     await field.press("Enter")
     await expect(ana.page).to_have_url(re.compile(r"/sign-in/?\?next="))
+    await expect(ana.page.get_by_role("status")).to_contain_text("You were signed out.")
+    await expect(ana.page.get_by_role("status")).to_contain_text("Your draft is kept")
     assert "Not lost" in await ana.page.evaluate("() => Object.values(localStorage)")
 
 

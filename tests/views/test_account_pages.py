@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -51,7 +52,10 @@ def test_sign_in_leads_where_one_wanted_to_go(client: Client, ana: User, target:
 
 def test_wrong_password_is_told_in_words(client: Client, ana: User) -> None:
     response = client.post(reverse("sign-in"), {"username": ana.username, "password": "no"})
-    assert "Wrong user name or password" in response.content.decode()
+    html = response.content.decode()
+    assert "Wrong user name or password" in html
+    assert re.findall(r'name="(\w+)"[^>]*autofocus', html) == ["password"]
+    assert re.findall(r'name="(\w+)"[^>]*autofocus', client.get(reverse("sign-in")).content.decode()) == ["username"]
     assert signed_in_user(client) is None
 
 

@@ -1,5 +1,6 @@
 // The actions on a message, as one list for its toolbar, its menu and its keys (UI-11), and what they do.
 import { textAt } from "../net/http.js";
+import { namesWith } from "../net/storage.js";
 import { copyWords } from "../ui/clipboard.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
 import { answerOf, copyOf } from "../ui/dom.js";
@@ -11,6 +12,8 @@ import { toast } from "../ui/toast.js";
 import { insist, stopFirst } from "./insist.js";
 import { isOver, lastMessage, nextMessage } from "./list.js";
 import { canEdit, isGuest, live, mayEdit, page } from "./session.js";
+
+export const EDITS = "parley:edit:";
 
 // Retrying answers, running tools again and restoring an attempt. Asks first if more than the last answer would be
 // removed, and offers Undo (RUN-12).
@@ -354,6 +357,13 @@ function labelOfSource(message) {
 
 export async function edit(message) {
   (await late(() => import("./edit.js")))?.edit(message);
+}
+
+/** Opens the edits again that a reload has closed. They are stored under this name and the message's id. */
+export async function reopenEdits() {
+  const ids = namesWith(EDITS, "sessionStorage").map((name) => name.slice(EDITS.length));
+  const messages = ids.map((id) => document.getElementById(id)).filter(Boolean);
+  if (messages.length) (await late(() => import("./edit.js")))?.reopen(messages);
 }
 
 async function showDetails(message, anchor) {

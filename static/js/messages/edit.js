@@ -7,10 +7,10 @@ import { composing, fits, grow, restore } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
-import { askToRetry, retry, sourceOf } from "./actions.js";
+import { actionsFor, askToRetry, EDITS, retry, sourceOf } from "./actions.js";
 import { insist } from "./insist.js";
 import { lastMessage } from "./list.js";
-import { leave } from "./scroll.js";
+import { keepPlace, leave } from "./scroll.js";
 import { live, mayEdit } from "./session.js";
 
 const isEdited = (message) => message.querySelector(":scope > .edit") !== null;
@@ -28,7 +28,8 @@ class Edit {
     this.isOld = this.before !== now.before;
   }
 
-  open(watched) {
+  /** `quietly`: without the focus, and without scrolling. */
+  open(watched, quietly) {
     const { message, form, field } = this;
     form.addEventListener("submit", (event) => this.submitted(event));
     form.addEventListener("click", ({ target }) => target.closest("[data-name=cancel]") && this.cancel());
@@ -37,10 +38,10 @@ class Edit {
     this.watcher.observe(message, watched);
     message.append(form);
     grow(field);
-    field.focus();
     field.setSelectionRange(field.value.length, field.value.length);
+    if (!quietly) field.focus();
     this.remember();
-    if (this.isOld) this.clash();
+    if (this.isOld) this.clash(quietly);
   }
 
   /** Shows the saved text beside the edit. Resolves to it, or to null if nothing differs. */
@@ -101,7 +102,7 @@ class MessageEdit extends Edit {
     this.isSuggestion = !mayEdit(message);
   }
 
-  open() {
+  open(quietly = false) {
     const { message, form } = this;
     form.dataset.own = "";
     if (this.isSuggestion) {
@@ -113,7 +114,7 @@ class MessageEdit extends Edit {
     if (!this.isSuggestion && message === lastMessage(".user") && message.matches(".mine")) this.#preferAnswer();
     message.addEventListener("gone", () => this.#rescue(), { once: true });
     message.querySelector(":scope > .source")?.remove();
-    super.open({ attributeFilter: ["data-revision"] });
+    super.open({ attributeFilter: ["data-revision"] }, quietly);
   }
 
   /** The element that gets the focus when the form closes. */
@@ -201,9 +202,9 @@ class MessageEdit extends Edit {
     return null;
   }
 
-  async clash() {
+  async clash(quietly = false) {
     const present = await super.clash();
-    if (!present) return null;
+    if (!present || quietly) return present;
     leave(); // following the end of the list would scroll the field away
     this.field.scrollIntoView({ block: "nearest" });
     return present;
@@ -244,8 +245,8 @@ class QueuedEdit extends Edit {
     super(message, { before: queuedText(message), revision: message.dataset.revision }, draft, "edit-queued");
   }
 
-  open() {
-    super.open({ childList: true });
+  open(quietly = false) {
+    super.open({ childList: true }, quietly);
     this.message.classList.add("editing");
   }
 
@@ -317,13 +318,25 @@ class QueuedEdit extends Edit {
 }
 
 /** Opens the edit form of a message; `draft` is an unsaved edit and the text that it started from. */
-export async function edit(message, draft = keptInTab(nameOf(message.id))) {
+export async function edit(message, draft = keptInTab(nameOf(message.id)), quietly = false) {
   if (isEdited(message)) return;
   const { revision } = message.dataset; // the text may be newer than this revision, never older
   const before = await sourceOf(message);
   if (before === null) return notice(words.notLoaded);
   if (!message.isConnected || isEdited(message)) return; // requested twice
-  new MessageEdit(message, { before, revision }, draft).open();
+  const form = new MessageEdit(message, { before, revision }, draft);
+  if (quietly) keepPlace(() => form.open(true));
+  else form.open();
+}
+
+/** Opens the unsaved edits of these messages, unless the user may no longer edit them. */
+export function reopen(messages) {
+  for (const message of messages) {
+    const draft = keptInTab(nameOf(message.id));
+    const button = message.querySelector("[data-action=edit-queued]");
+    if (button?.checkVisibility()) new QueuedEdit(message, draft).open(true);
+    else if (actionsFor(message).some(({ name }) => name === "edit")) edit(message, draft, true);
+  }
 }
 
 /** Opens the edit form of a queued message. */
@@ -332,4 +345,4 @@ export function editQueued(message, draft = keptInTab(nameOf(message.id))) {
 }
 
 const queuedText = (message) => message.querySelector(".queued-text").textContent;
-const nameOf = (id) => `parley:edit:${id}`;
+const nameOf = (id) => `${EDITS}${id}`;

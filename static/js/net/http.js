@@ -1,5 +1,5 @@
 // Requests to the server.
-import { has } from "./storage.js";
+import { namesWith } from "./storage.js";
 
 const signInAt = () => document.getElementById("main").dataset.signIn;
 
@@ -7,7 +7,7 @@ const token = () => document.querySelector("[name=csrfmiddlewaretoken]").value;
 
 /** Goes to the sign-in page, which says why and returns here. Drafts are kept, unless the user signed out here. */
 export function signIn() {
-  const values = { next: location.pathname, signed_out: has("parley:draft:") ? "draft" : "yes" };
+  const values = { next: location.pathname, signed_out: namesWith("parley:draft:").length ? "draft" : "yes" };
   location.assign(`${signInAt()}?${new URLSearchParams(values)}`);
 }
 

@@ -9,12 +9,12 @@ export function kept(name, storage = "localStorage") {
   }
 }
 
-/** Whether anything is stored under a name that begins so. */
-export function has(prefix) {
+/** Returns the stored names that begin so. */
+export function namesWith(prefix, storage = "localStorage") {
   try {
-    return Object.keys(localStorage).some((name) => name.startsWith(prefix));
+    return Object.keys(globalThis[storage]).filter((name) => name.startsWith(prefix));
   } catch {
-    return false;
+    return [];
   }
 }
 

@@ -5,7 +5,7 @@ import * as queue from "../composer/queue.js";
 import * as opener from "../dialogs/opener.js";
 import * as header from "../header/header.js";
 import * as actions from "../messages/actions.js";
-import { continueAnswer, retry } from "../messages/actions.js";
+import { continueAnswer, reopenEdits, retry } from "../messages/actions.js";
 import * as attempts from "../messages/attempts.js";
 import * as citations from "../messages/citations.js";
 import * as content from "../messages/content.js";
@@ -145,3 +145,4 @@ atMidnight(() => {
 });
 if (composer?.restoreStale()) notice(words.kept, { about: "send" });
 live.connect();
+reopenEdits();
