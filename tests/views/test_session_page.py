@@ -292,7 +292,7 @@ def test_words_are_found_in_the_whole_session(signed_in: SignIn, ana: User, sess
     rows = said(120)
     answer = signed_in(ana).get(reverse("session-find", args=[session.pk]), {"q": "QUESTION 2"})
     expected = [row.pk for row in rows if row.text.startswith("Question 2")]
-    assert answer.json() == {"ids": expected, "more": False}
+    assert answer.json() == {"ids": expected, "counts": [1] * len(expected), "more": False}
 
 
 def test_empty_session_offers_what_the_demo_agent_understands(

@@ -53,12 +53,7 @@ async function confirmRequest(event) {
   event.preventDefault();
   const { ctx, issueRequest, dropRequest } = event.detail;
   const { confirmTitle, confirmButton } = ctx.sourceElement.dataset;
-  const dialog = copyOf("confirm-request");
-  const part = (name) => dialog.querySelector(`[data-name=${name}]`);
-  part("title").textContent = confirmTitle;
-  part("text").textContent = ctx.confirm;
-  part("confirm").textContent = confirmButton;
-  if ((await answerOf(dialog)) === "confirm") issueRequest();
+  if (await confirmed({ title: confirmTitle, text: ctx.confirm, button: confirmButton })) issueRequest();
   else dropRequest();
 }
 

@@ -4,7 +4,7 @@ import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import { post, textAt } from "../net/http.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
 import { offer, on } from "../ui/commands.js";
-import { answerOf, copyOf } from "../ui/dom.js";
+import { confirmed, copyOf } from "../ui/dom.js";
 import { know } from "../ui/faces.js";
 import { fill, words } from "../ui/i18n.js";
 import { openMenu, place } from "../ui/popover.js";
@@ -130,11 +130,9 @@ export async function organise(action, ids, { final = false, sure = false } = {}
 }
 
 /** Asks whether to delete sessions that other people use, too; resolves to the answer. */
-async function agrees(question, count) {
-  const dialog = copyOf("confirm-deletion");
-  if (count > 1) dialog.querySelector("h2").textContent = fill(words.deleteSessions, { count });
-  dialog.querySelector("p").textContent = question;
-  return (await answerOf(dialog)) === "confirm";
+function agrees(question, count) {
+  const title = count > 1 ? fill(words.deleteSessions, { count }) : words.deleteSession;
+  return confirmed({ title, text: question, button: words.delete });
 }
 
 function tell({ ids, words: said, undo }) {

@@ -40,6 +40,14 @@ export function answerOf(dialog) {
   });
 }
 
+/** Asks with a dialog; resolves to whether the user pressed `button`. */
+export async function confirmed({ title, text, button }) {
+  const dialog = copyOf("confirm-request");
+  const words = { title, text, confirm: button };
+  for (const [name, value] of Object.entries(words)) dialog.querySelector(`[data-name=${name}]`).textContent = value;
+  return (await answerOf(dialog)) === "confirm";
+}
+
 const parser = document.createElement("template");
 // State that only the browser has: what is open, unfolded, or drawn as a diagram.
 const BROWSERS_OWN = ["aria-expanded", "aria-pressed", "data-expanded", "data-shows"];
