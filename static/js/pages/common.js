@@ -5,7 +5,7 @@ import * as signOut from "../sidebar/sign_out.js";
 import * as clipboard from "../ui/clipboard.js";
 import * as commands from "../ui/commands.js";
 import { isBehind, offer, offered, shown } from "../ui/commands.js";
-import { answerOf, copyOf, make } from "../ui/dom.js";
+import { answerOf, confirmed, copyOf, make } from "../ui/dom.js";
 import * as faces from "../ui/faces.js";
 import { field } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
