@@ -158,11 +158,11 @@ def _sessions(visible: QuerySet[Session], terms: list[str], limit: int) -> list[
     rows = titled.values_list("pk", "title", "status", "updated_at", "workspace", "workspace__name")
     patterns = [_pattern([term]) for term in terms]
     query = " ".join(terms)
-    # The database finds those that begin so, however old; the scan for the others ends when there are enough.
-    found = list(rows.filter(title__istartswith=query)[:limit])
-    prefixed = {row[0] for row in found}
-    others = (row for row in rows.iterator() if all(pattern.search(row[1]) for pattern in patterns))
-    found += (row for row in islice(others, limit) if row[0] not in prefixed)
+    matching = (row for row in rows.iterator() if all(pattern.search(row[1]) for pattern in patterns))
+    found = list(islice(matching, limit))
+    if len(found) == limit:  # the scan has ended early; the database finds older titles that begin so
+        seen = {row[0] for row in found}
+        found += (row for row in rows.filter(title__istartswith=query)[:limit] if row[0] not in seen)
     ranked = [(_rank(row[1], query), row) for row in found]
     ranked.sort(key=lambda each: each[0])  # stable: the newest stay first
     return [

@@ -167,8 +167,8 @@ async def test_copy_button_of_a_table_waits_for_the_pointer(
     await expect(page.locator(".day > button")).to_be_visible()
 
 
-async def test_wide_code_widens_the_bubble(ana: Person, model: WireServer) -> None:
-    """UI-01: a code block has as much space around it as the text, in a window with little space beside the column."""
+async def test_wide_code_keeps_to_the_bubble_where_there_is_little_space(ana: Person, model: WireServer) -> None:
+    """UI-01: a code block does not end on the bubble's border, but has as much space around it as the text."""
     model.script(reply("Text\n\n```\n" + "x" * 110 + "\n```\n\n```\n" + "x" * 400 + "\n```\n"))
     await ana.page.set_viewport_size({"width": 1280, "height": 800})
     await ana.say("Code")

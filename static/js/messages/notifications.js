@@ -33,14 +33,25 @@ function turned() {
   const { status } = page.dataset;
   const took = began === null ? 0 : performance.now() - began;
   showInTab({ working: status !== "idle" && status !== "waiting" });
-  if (status === "waiting") tell(asked() ?? words.agentWaits);
+  if (status === "waiting") tellWaiting();
   else if (status === "idle" && took > TELL_AFTER_MS) tell(words.agentDone);
   if (status === "idle") began = null;
   else began ??= performance.now();
 }
 
-/** Returns what the agent asks, once the message with it is on the page. */
-const asked = () => [...document.querySelectorAll("#messages [data-asks]")].at(-1)?.dataset.asks;
+const ASKED_WITHIN_MS = 500;
+let lastAsked = ""; // the last question, with the id of its message
+
+/** Notifies of what the agent asks, once: the message with it may follow the status, which is set again and again. */
+function tellWaiting(isLate = false) {
+  if (page.dataset.status !== "waiting") return;
+  const question = [...document.querySelectorAll("#messages [data-asks]")].at(-1);
+  if (!question) return isLate ? tell(words.agentWaits) : void setTimeout(tellWaiting, ASKED_WITHIN_MS, true);
+  const { asks } = question.dataset;
+  const key = `${question.closest("article").id} ${asks}`;
+  if (key !== lastAsked) tell(asks);
+  lastAsked = key;
+}
 
 /** Notifies of this session. */
 function tell(body) {
