@@ -61,7 +61,7 @@ async def test_two_people_add_choose_and_cite_files(
     bo = await invited(ana, browser, "Bo", member=True)
     page = await open_knowledge(ana)
     await add_files(page)
-    ana.complaints.clear()  # the status of the refusal
+    ana.forgive()
     assert await violations(page) == []
 
     await page.goto(session)
@@ -102,7 +102,7 @@ async def test_files_are_searched_renamed_removed_and_restored(ana: Person, brow
     bo = await invited(ana, browser, "Bo", member=True)
     page = await open_knowledge(ana)
     await add_files(page)
-    ana.complaints.clear()  # the status of the refusal
+    ana.forgive()
     await page.get_by_role("searchbox").fill("bread")
     await page.keyboard.press("Enter")
     found = page.get_by_role("list", name="Found passages")
@@ -115,7 +115,7 @@ async def test_files_are_searched_renamed_removed_and_restored(ana: Person, brow
     await shop.get_by_label("Name").fill("Prices.pdf")
     await shop.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("alert")).to_contain_text("There is a file “Prices.pdf” already.")
-    ana.complaints.clear()  # the status of the refusal
+    ana.forgive()
     await page.locator(".knowledge li", has_text="Shop.md").get_by_label("Name").fill("Store.md")
     await page.get_by_role("button", name="Save").click()
     await expect(page.locator("#toasts")).to_contain_text("Renamed to “Store.md”.")

@@ -55,7 +55,7 @@ async def test_owner_adds_tests_changes_and_removes_a_server(ana: Person) -> Non
         await add.get_by_label("Address").fill("ftp://nowhere")
         await add.get_by_role("button", name="Add server").click()
         await expect(add.get_by_role("alert")).to_contain_text("Enter a web address")
-        ana.complaints.clear()  # the status of the refusal
+        ana.forgive()
         await add.get_by_label("Address").fill(address)
         await add.get_by_label("Secret headers").fill("X-Secret: swordfish")
         await add.get_by_role("button", name="Add server").click()
@@ -143,7 +143,7 @@ async def test_prompts_are_asked_for_again_when_the_session_changes(ana: Person)
         await expect(ana.page.get_by_role("option", name="/tests__greet Say hello.")).to_be_visible()
     await ana.page.get_by_role("option", name="/tests__greet Say hello.").click()
     await expect(ana.page.locator("#notices")).to_contain_text("The MCP server “tests” isn’t available now.")
-    ana.complaints.clear()  # the status of the refusal
+    ana.forgive()
 
 
 async def test_images_and_progress_of_a_call_are_shown_to_all(ana: Person, model: WireServer, browser: Browser) -> None:

@@ -45,7 +45,7 @@ async def test_one_makes_and_shares_an_agent_and_another_uses_it(
     await page.get_by_role("button", name="Create agent").click()
     await expect(page.get_by_role("alert")).to_contain_text("Line 2: there is no icon “skull”.")
     await expect(prompts).to_be_focused()
-    ana.complaints.clear()  # the status of the refusal
+    ana.forgive()
     await expect(page.get_by_label("Instructions")).to_have_value("Write release notes.")
     await expect(page.get_by_label("Pen", exact=True)).to_be_checked()
     await prompts.fill("Write the notes")

@@ -104,6 +104,7 @@ def said(session: Session) -> tuple[str, bool, str]:
     return rows[1].text, rows[1].edited_at is not None, rows[2].text
 
 
+@pytest.mark.both_databases
 def test_each_answer_is_shown_with_the_text_that_it_answers(session: Session, ana: User, bo: User) -> None:
     """RUN-12: any editor switches; a text that was edited without a new answer stays as it is."""
     row = fill(session, START, {**HI, "user": ana}, {**ANSWER, "text": "One"}, DONE)[1]
