@@ -97,6 +97,7 @@ def test_a_read_is_not_decompressed_without_bounds() -> None:
     assert inflate.decode(Frame(Opcode.PING, b"?")).data == b"?"
 
 
+@pytest.mark.server
 async def test_servers_compress_for_clients_that_offer_it(person: Person) -> None:
     """Both servers accept compression both ways; refusals and answers come through it (LIVE-01)."""
     session = await person.session()
@@ -113,6 +114,7 @@ async def test_servers_compress_for_clients_that_offer_it(person: Person) -> Non
         assert titles == ["Renamed"]
 
 
+@pytest.mark.server
 async def test_compressed_frame_beyond_the_limit_is_refused(person: Person) -> None:
     """A small frame that unpacks to more than a command may have is not unpacked to its end."""
     session = await person.session()
