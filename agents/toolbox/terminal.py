@@ -5,6 +5,7 @@ from __future__ import annotations
 from codecs import getincrementaldecoder
 from collections.abc import Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -28,14 +29,10 @@ Timeout = Annotated[int, Field(ge=1, le=LONGEST_SECONDS, description="Seconds af
 TIME_LIMIT = LONGEST_SECONDS + SAVE_SECONDS + 60
 
 
-@tool(
-    time_limit=TIME_LIMIT,
-    parallel=False,
-    approval=True,
-    foreign=True,
-    sends_out="network",
-    about=_("Runs commands in the session’s sandbox"),
-)
+_command = partial(tool, time_limit=TIME_LIMIT, parallel=False, approval=True, foreign=True, sends_out="network")
+
+
+@_command(about=_("Runs commands in the session’s sandbox"))
 async def bash(
     command: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND, description="Command line for Bash")],
     timeout: Timeout = 120,
@@ -50,14 +47,7 @@ async def bash(
     return await _run(("bash", "-c", command), context, timeout)
 
 
-@tool(
-    time_limit=TIME_LIMIT,
-    parallel=False,
-    approval=True,
-    foreign=True,
-    sends_out="network",
-    about=_("Runs Python programs in the session’s sandbox"),
-)
+@_command(about=_("Runs Python programs in the session’s sandbox"))
 async def python(
     code: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND, description="Python program")],
     timeout: Timeout = 120,

@@ -223,9 +223,9 @@ def recent(user: User, count: int, within: Within | None = None) -> list[Listed]
     return _all_listed(_last_active(count).read(user.pk, *_values(within)), user)
 
 
-def deleted_sessions(user: User, count: int = MOST_DELETED) -> list[Session]:
+def deleted_sessions(user: User) -> list[Session]:
     """Read the user's own deleted sessions, the last deleted first, without those in which agents worked for others."""
-    return list(deleted_sessions_of(user).filter(caller_session=None).order_by("-deleted_at")[:count])
+    return list(deleted_sessions_of(user).filter(caller_session=None).order_by("-deleted_at")[:MOST_DELETED])
 
 
 def others_in(user: User, session_ids: Iterable[str]) -> int:

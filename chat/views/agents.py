@@ -76,9 +76,8 @@ class AgentForm(forms.Form):
     def settings(self) -> AgentSettings:
         """Return what the service takes. Raises Invalid."""
         if not self.is_valid():
-            self.fields["title"].widget.attrs.pop(
-                "autofocus", None
-            )  # the page goes to the first field that was refused
+            # The page goes to the first field that was refused.
+            self.fields["title"].widget.attrs.pop("autofocus", None)
             field, errors = next(iter(self.errors.items()))
             sentence = f"{self.fields[field].label}: {errors[0]}"
             raise Invalid(sentence)

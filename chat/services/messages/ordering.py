@@ -37,9 +37,9 @@ def remove_rows(
     """
     first, beyond = _place(rows[0]), _place(rows[-1]) + 1
     before = list(tx.messages().filter(sequence=first - 1).values_list("pk", flat=True))
-    anchor = (
-        {"anchor": before[0] if before else "", **({"edited_message": edited} if edited else {})} if attempt else {}
-    )
+    anchor = {"anchor": before[0] if before else ""} if attempt else {}
+    if attempt and edited:
+        anchor["edited_message"] = edited
     _remember_all(tx, rows, before[0] if before else "", author, kind, anchor)
     base = tx.next_revision() - first
     for row in rows:

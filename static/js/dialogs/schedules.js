@@ -1,7 +1,7 @@
 // The dialog of a session's schedules: the messages that are sent at set times.
 import { postForm, textAt } from "../net/http.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
-import { answerOf, make, parse } from "../ui/dom.js";
+import { answerOf, enteredIn, fillFields, make, parse } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { localise } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
@@ -38,24 +38,16 @@ export async function openSchedules(session, text = "") {
 const draftOf = (form) => `parley:${body().dataset.at}#${form.id}`;
 const forget = (form) => keepInTab(draftOf(form), null);
 const fieldsOf = (form) => [...form.elements].filter(({ name, type }) => name && type !== "hidden");
-const isChoice = ({ type }) => type === "radio" || type === "checkbox";
 
 function remember(form) {
-  if (form)
-    keepInTab(
-      draftOf(form),
-      fieldsOf(form).map((field) => (isChoice(field) ? field.checked : field.value)),
-    );
+  if (form) keepInTab(draftOf(form), enteredIn(fieldsOf(form)));
 }
 
 /** Fills the forms in that have a draft, and shows them. */
 function restore() {
   for (const form of dialog.querySelectorAll(".schedule-form")) {
-    const draft = keptInTab(draftOf(form));
-    const fields = fieldsOf(form);
-    if (draft?.length !== fields.length) continue;
-    for (const [at, field] of fields.entries()) field[isChoice(field) ? "checked" : "value"] = draft[at];
-    if (form.hidden) toggle(form.id.slice("schedule-form-".length), true);
+    if (fillFields(fieldsOf(form), keptInTab(draftOf(form))) && form.hidden)
+      toggle(form.id.slice("schedule-form-".length), true);
   }
 }
 

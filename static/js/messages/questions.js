@@ -1,7 +1,7 @@
 // Questions of agents to people (UI-12): drafts of answers, sending them, and going to the open question.
 import * as store from "../net/storage.js";
 import { on } from "../ui/commands.js";
-import { make } from "../ui/dom.js";
+import { enteredIn, fillFields, make } from "../ui/dom.js";
 import { composing, restore as restoreToComposer } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say } from "../ui/notice.js";
@@ -180,15 +180,16 @@ function openScopes(button) {
 const nameOf = (id) => `parley:answer:${page.dataset.viewerId}:${id}`;
 const forget = (id) => store.keep(nameOf(id), "");
 const partsOf = (form) => [...form.querySelectorAll("input, textarea, select")];
-const isChoice = ({ type }) => type === "radio" || type === "checkbox";
 
 function keep(form) {
   const parts = partsOf(form);
-  const values = parts.map((part) => (isChoice(part) ? part.checked : part.value));
   const isTyped = (part) =>
     part.matches("textarea, [type=text]") && part.value.trim() && part.value !== part.defaultValue;
   const texts = parts.filter(isTyped).map(({ value }) => value.trim());
-  store.keep(nameOf(form.closest("article").id), JSON.stringify({ values, texts, shows: form.dataset.shows ?? "" }));
+  store.keep(
+    nameOf(form.closest("article").id),
+    JSON.stringify({ values: enteredIn(parts), texts, shows: form.dataset.shows ?? "" }),
+  );
 }
 
 /** Handles the end of a question, unless this page's own answer is on the way. Another tab may have sent it. */
@@ -213,10 +214,7 @@ function restore(message) {
   const question = form.closest("[data-approved]");
   if (question) showStanding(question);
   const draft = store.parsed(store.kept(nameOf(message.id)));
-  const parts = partsOf(form);
-  if (draft?.values.length !== parts.length) return;
-  for (const [at, part] of parts.entries()) part[isChoice(part) ? "checked" : "value"] = draft.values[at];
-  show(form, draft.shows);
+  if (fillFields(partsOf(form), draft?.values)) show(form, draft.shows);
 }
 
 function connectDrafts() {

@@ -1,17 +1,12 @@
 // Sign-out: removes drafts, unsent messages and everything else that this browser stores for the user.
+import { namesWith } from "../net/storage.js";
 import { answerOf, copyOf } from "../ui/dom.js";
 
 const STORAGES = ["localStorage", "sessionStorage"];
 // What belongs to the browser rather than to the user.
 const KEPT = ["parley:theme", "parley:wrap"];
 
-function namesIn(storage) {
-  try {
-    return Object.keys(globalThis[storage]).filter((name) => name.startsWith("parley:") && !KEPT.includes(name));
-  } catch {
-    return [];
-  }
-}
+const namesIn = (storage) => namesWith("parley:", storage).filter((name) => !KEPT.includes(name));
 
 function clear() {
   for (const storage of STORAGES) for (const name of namesIn(storage)) globalThis[storage].removeItem(name);

@@ -40,6 +40,18 @@ export function answerOf(dialog) {
   });
 }
 
+const isChoice = ({ type }) => type === "radio" || type === "checkbox";
+
+/** Returns what is entered in fields, in their order, to be stored as a draft. */
+export const enteredIn = (fields) => fields.map((field) => (isChoice(field) ? field.checked : field.value));
+
+/** Fills fields in with a draft; returns false, and changes nothing, for a draft of other fields. */
+export function fillFields(fields, draft) {
+  if (draft?.length !== fields.length) return false;
+  for (const [at, field] of fields.entries()) field[isChoice(field) ? "checked" : "value"] = draft[at];
+  return true;
+}
+
 /** Asks with a dialog; resolves to whether the user pressed `button`. */
 export async function confirmed({ title, text, button }) {
   const dialog = copyOf("confirm-request");
