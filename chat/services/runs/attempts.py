@@ -240,10 +240,10 @@ def _withdrawal_of(first: ChatMessage) -> MessageRevision | None:
 
 
 def _restore_text(tx: SessionTransaction, first: ChatMessage, author: User) -> str:
-    """Give the message that was edited after an attempt its earlier text back; return its id, "" if none was.
+    """Give a message that was edited after an attempt its earlier text back. Return its id, "" if there is none.
 
-    The first edit for other rows, at the attempt's own withdrawal or at a later one there, ended the text that the
-    attempt answers. Mentions are not notified again.
+    The attempt answers the text before the first edit that was made for a retry: when the attempt was withdrawn, or at
+    a later withdrawal in the same position. People who are mentioned are not notified again.
     """
     record = _withdrawal_of(first)
     if record is None:

@@ -116,7 +116,7 @@ function isWriting() {
 export class Inbox {
   #frames = [];
   #due = 0;
-  #lost = new Set(); // the user's own messages that the present frames remove
+  #lost = new Set(); // ids of the user's own messages that the current frames remove
   #streams = new Streams();
   #missing;
   #overtaken;

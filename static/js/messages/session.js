@@ -44,7 +44,7 @@ class Live extends Socket {
     return REMOVING.includes(command.type) ? this.#removing(answer) : answer;
   }
 
-  /** Whether this page has removed messages just now, so that it needs no word of it. */
+  /** Whether this page itself has just removed messages, so that its user needs no notice. */
   get isRemoving() {
     return performance.now() - this.#removedAt < OWN_FOR;
   }
