@@ -70,6 +70,8 @@ async def test_all_viewers_see_who_is_present(node: TestNode, ana: User, bo: Use
     tabs = [await SocketViewer(PageClient(), session, bo).open() for _ in range(2)]
     await events.until(lambda: events.client.people == {"Ana": False, "Bo": False})
     await page.until(lambda: label_of(page.client) == "Online: Ana and Bo")
+    # Both tabs are subscribed: one that subscribes after the other has left would bring Bo back.
+    await tabs[0].until(lambda: label_of(tabs[0].client) == "Online: Ana and Bo")
     await tabs[1].until(lambda: label_of(tabs[1].client) == "Online: Ana and Bo")
     told = len(events.socket.presence)
     await tabs.pop().leave()
