@@ -22,6 +22,7 @@ class Permission(StrEnum):
     MANAGE_AGENTS = "manage_agents"
     MANAGE_TOOLS = "manage_tools"
     MANAGE_WEBHOOKS = "manage_webhooks"
+    RENAME_WORKSPACE = "rename_workspace"
     MANAGE_MEMBERS = "manage_members"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -41,6 +41,15 @@ class WorkspaceOut(Schema):
     id: int
     name: str
     role: WorkspaceRole = Field(description="Yours")
+
+
+class WorkspaceChange(Body):
+    name: Annotated[str, Field(max_length=1000)]
+
+
+class WorkspaceNameOut(Schema):
+    id: int
+    name: str
 
 
 class Me(Schema):
@@ -160,6 +169,18 @@ def usage(request: ApiRequest) -> HttpResponse:
     """Requests beyond a quota are refused as `quota_exceeded`."""
     used = asdict(quotas.usage_of(request.user))
     return json_response(request, {**used, "day_ends": used["day_ends"].isoformat(), "quotas": quotas.as_numbers()})
+
+
+@router.patch(
+    "/workspaces/{workspace_id}",
+    response=WorkspaceNameOut,
+    operation_id="changeWorkspace",
+    summary="Rename a workspace",
+)
+def change_workspace(request: ApiRequest, workspace_id: int, body: WorkspaceChange) -> HttpResponse:
+    """Only owners and admins may. Names have up to 120 characters."""
+    renamed = workspaces.rename(author=request.user, workspace_id=workspace_id, name=body.name)
+    return json_response(request, {"id": renamed.pk, "name": renamed.name})
 
 
 @router.get(

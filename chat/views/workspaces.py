@@ -1,4 +1,4 @@
-"""The settings of a workspace: its members, the rules for its agents’ tools, and what has been used."""
+"""The settings of a workspace: its name, its members, the rules for its agents’ tools, and what has been used."""
 
 from __future__ import annotations
 
@@ -41,6 +41,11 @@ def workspace_settings(request: SignedInRequest, workspace: Workspace) -> HttpRe
         return _page(request, workspace, {part.replace("-", "_"): refused.message}, status=status)
     is_in = may(request.user, Permission.SEE_MEMBERS, workspace.pk)
     return redirect("workspace-settings", workspace.pk) if is_in else redirect("home")
+
+
+def _rename(request: SignedInRequest, workspace: Workspace) -> None:
+    workspaces.rename(author=request.user, workspace_id=workspace.pk, name=request.POST.get("name", ""))
+    messages.success(request, _("Saved."))
 
 
 def _change_role(request: SignedInRequest, workspace: Workspace) -> None:
@@ -103,6 +108,7 @@ def _notes(request: SignedInRequest, workspace: Workspace) -> None:
 
 
 PARTS: dict[str, Callable[[SignedInRequest, Workspace], None]] = {
+    "name": _rename,
     "role": _change_role,
     "remove": _remove,
     "bring-back": _bring_back,
@@ -134,6 +140,7 @@ def _page(
         "most_approvals": MOST_APPROVALS,
         "tools": registry().tool_names(),
         "example": "bash(git push*)",
+        "longest_name": workspaces.LONGEST_NAME,
         "asked": request.POST if refused else {},
         "notes": notes,
         "removed_notes": removed if Permission.MANAGE_NOTES in granted else (),

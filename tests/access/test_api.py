@@ -89,6 +89,7 @@ MATRIX = [
     # The user is no guest, and only who manages members learns that; tests/services/test_guests.py has guests.
     Row("PATCH", G, {**signed_in(404), ADMIN: 409}, {"role": "member"}),
     Row("DELETE", G, {**signed_in(404), ADMIN: 409}),
+    Row("PATCH", "/workspaces/{workspace_id}", managing(200), {"name": "Ops"}),
     Row("GET", "/workspaces/{workspace_id}/members", members(200)),
     Row("PATCH", W, {**managing(200), STRANGER: 403}, {"role": "admin"}),
     # Members may remove themselves.

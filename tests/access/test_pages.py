@@ -82,6 +82,13 @@ MATRIX = [
         {"part": "role", "user_id": "0", "role": "admin"},
         args=("{workspace}",),
     ),
+    Row(
+        "POST",
+        "workspace-settings",
+        {**members(403), ADMIN: 302},
+        {"part": "name", "name": "Ops"},
+        args=("{workspace}",),
+    ),
     Row("POST", "workspace-settings", {**members(403), ADMIN: 422}, BAD_RULE, args=("{workspace}",)),
     Row("POST", "workspace-settings", {**members(403), ADMIN: 422}, {"part": "remove-rule"}, args=("{workspace}",)),
     # Members propose, owners and admins accept.

@@ -7,10 +7,10 @@ from datetime import UTC
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from chat.errors import NoSuchWorkspace
-from chat.models import Membership, Session, User, Workspace
+from chat.errors import Forbidden, Invalid, NoSuchWorkspace
+from chat.models import Membership, SecurityEvent, Session, User, Workspace
 from chat.queries import session_list
-from chat.services.people.workspaces import Places, current_workspace, enter, places_of
+from chat.services.people.workspaces import Places, current_workspace, enter, places_of, rename
 from chat.services.sessions import forking, user_state
 from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.sessions.lifecycle import begin_session, create_session
@@ -148,3 +148,23 @@ def test_any_number_of_workspaces_needs_two_queries_and_one_needs_one(
         with django_assert_num_queries(2):
             assert len(places_of(ana).mine) > count
     assert Session.objects.count() == 13
+
+
+def test_owners_rename_a_workspace(ana: User, bo: User, other: Workspace) -> None:
+    """UI-20: a name is cleaned of what cannot be seen; members may not rename."""
+    Membership.objects.filter(workspace=other, user=ana).update(role=Membership.Role.OWNER)
+    renamed = rename(author=ana, workspace_id=other.pk, name="  Ops\x00 \ud800 团队\n")
+    other.refresh_from_db()
+    assert renamed.name == other.name == "Ops 团队"
+    assert SecurityEvent.objects.get(kind="workspace_renamed").object_id == str(other.pk)
+    with pytest.raises(Forbidden):
+        rename(author=bo, workspace_id=other.pk, name="Mine")
+
+
+@pytest.mark.parametrize("name", ["", " \u200b\n", "x" * 121])
+def test_a_workspace_needs_a_name_that_fits(ana: User, other: Workspace, name: str) -> None:
+    Membership.objects.filter(workspace=other, user=ana).update(role=Membership.Role.OWNER)
+    with pytest.raises(Invalid):
+        rename(author=ana, workspace_id=other.pk, name=name)
+    other.refresh_from_db()
+    assert other.name == "第二个团队"

@@ -68,6 +68,7 @@ class Kind(StrEnum):
     MCP_SERVER_REMOVED = "mcp_server_removed"
     MCP_SERVER_CONNECTED = "mcp_server_connected"
     MCP_SERVER_DISCONNECTED = "mcp_server_disconnected"
+    WORKSPACE_RENAMED = "workspace_renamed"
     WEBHOOK_ADDED = "webhook_added"
     WEBHOOK_CHANGED = "webhook_changed"
     WEBHOOK_REMOVED = "webhook_removed"

@@ -1,4 +1,4 @@
-"""A user's workspaces: list them, get the current one, and switch to another."""
+"""A user's workspaces: list them, get the current one, switch to another, and rename one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from chat.access import memberships_of, workspace_for
-from chat.errors import NotForGuests
+from chat import names
+from chat.access import memberships_of, workspace_for, workspace_where
+from chat.errors import Invalid, NotForGuests
 from chat.models import Membership, User, Workspace
 from chat.overrides.composed_queries import Composed
 from chat.permissions import Permission, roles_with
 from chat.queries.session_list import Within, unread_sessions
+from chat.services.people.security_log import Kind, record
+
+LONGEST_NAME = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +156,21 @@ def enter(*, user: User, workspace_id: int | None) -> None:
     if user.workspace_id != workspace.pk:
         user.workspace = workspace
         user.save(update_fields=["workspace"])
+
+
+@transaction.atomic
+def rename(*, author: User, workspace_id: int, name: str) -> Workspace:
+    """Rename a workspace. Members read the new name on the next page that they open.
+
+    Raises NoSuchWorkspace, Forbidden, and Invalid for a name that is empty or too long.
+    """
+    managed = workspace_where(author, Permission.RENAME_WORKSPACE, workspace_id)
+    cleaned = names.clean(name)
+    if not 0 < len(cleaned) <= LONGEST_NAME:
+        raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
+    workspace = Workspace.objects.select_for_update().get(pk=managed.pk)
+    if workspace.name != cleaned:
+        workspace.name = cleaned
+        workspace.save(update_fields=["name"])
+        record(Kind.WORKSPACE_RENAMED, actor=author, target=workspace)
+    return workspace
