@@ -22,6 +22,7 @@ from chat.api import (
     suggestions,
     transfer,
     turns,
+    webhooks,
     workspace,
 )
 from chat.api.auth import Bearer, Cookie
@@ -42,8 +43,8 @@ api = ParleyAPI(
 errors.install(api)
 # In the order in which the API's description lists the operations.
 PARTS = (
-    *(me, notes, knowledge, rules, agents, catalogue, transfer, sessions, sharing, messages, suggestions, history),
-    *(schedules, turns, files, workspace, events, steps, projections),
+    *(me, notes, knowledge, rules, webhooks, agents, catalogue, transfer, sessions, sharing, messages, suggestions),
+    *(history, schedules, turns, files, workspace, events, steps, projections),
 )
 for part in PARTS:
     for path_view in part.router.path_operations.values():

@@ -52,6 +52,8 @@ STATUS = {
     "no_such_version": 404,
     "no_such_member": 404,
     "no_such_rule": 404,
+    "no_such_webhook": 404,
+    "no_such_delivery": 404,
     NoSuchSchedule.CODE: 404,
     "no_such_invitation": 404,
     "range_not_satisfiable": 416,

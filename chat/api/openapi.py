@@ -64,6 +64,7 @@ TAGS = {
     "Messages": "What a session consists of. Changes take effect with the agent's next response.",
     "History": "Versions of messages and of the system prompt, and removed messages.",
     "Schedules": "Messages that are sent in a session at set times, without a user waiting.",
+    "Webhooks": "Addresses that get signed requests when something happens in a workspace (docs/webhooks.md).",
     "Turns": "Stop the agent, retry, fork, mark as read.",
     "Files": "Attachments of messages.",
     "Workspace files": "The files that an agent's tools work on, in the folder of the session.",

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -74,3 +75,7 @@ def client_has(request: HttpRequest, etag: str) -> bool:
     """Return whether `If-None-Match` names an ETag."""
     etags = parse_etags(request.headers.get("If-None-Match", ""))
     return etags == ["*"] or etag in (each.removeprefix("W/") for each in etags)
+
+
+def iso(at: datetime | None) -> str | None:
+    return at.isoformat() if at is not None else None

@@ -14,7 +14,7 @@ from agents.messages import Json
 from chat.api.auth import ApiRequest, session_of
 from chat.api.message_schemas import SESSION_ID
 from chat.api.parsing import Body
-from chat.api.responses import json_response, no_content
+from chat.api.responses import iso, json_response, no_content
 from chat.errors import Invalid
 from chat.models import Schedule
 from chat.queries.schedules import outcome_now, schedules_of
@@ -147,17 +147,13 @@ def _out(row: Schedule, outcome: str | None = None) -> Json:
         "cron": row.cron,
         "zone": row.zone,
         "is_on": row.is_on,
-        "next_at": _iso(row.next_at),
+        "next_at": iso(row.next_at),
         "paused": row.paused,
         "failures": row.failures,
-        "last_run_at": _iso(row.last_run_at),
+        "last_run_at": iso(row.last_run_at),
         "last_message_id": row.last_message_id,
         "last_outcome": outcome_now(row) if outcome is None else outcome,
         "last_error": row.last_error,
         "created_at": row.created_at.isoformat(),
         "updated_at": row.updated_at.isoformat(),
     }
-
-
-def _iso(at: datetime | None) -> str | None:
-    return at.isoformat() if at is not None else None

@@ -30,10 +30,10 @@ TEST_EVENT = "webhook.test"
 class Webhook(models.Model):
     """An address that gets a signed request for each of its `events` in a workspace.
 
-    `secret` is encrypted. `author` added the webhook or was the last to change it: with `include_text`, texts are sent
-    only of sessions that this user may see. `off_reason` says why Parley has turned it off. All deliveries since
-    `failing_since` have failed. One process delivers at a time: `holder`, until `busy_until`. What is removed can be
-    restored until it is purged.
+    `secret` and `previous_secret` are encrypted; the previous one also signs until `previous_until`. `author` added the
+    webhook or was the last to change it: with `include_text`, texts are sent only of sessions that this user may see.
+    `off_reason` says why Parley has turned it off. All deliveries since `failing_since` have failed. One process
+    delivers at a time: `holder`, until `busy_until`. What is removed can be restored until it is purged.
     """
 
     class OffReason(models.TextChoices):
@@ -44,6 +44,8 @@ class Webhook(models.Model):
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="webhooks", verbose_name=_("workspace"))
     url = models.CharField(_("address"), max_length=2000)
     secret = models.TextField()
+    previous_secret = models.TextField(blank=True, default="", db_default="")
+    previous_until = models.DateTimeField(null=True, blank=True)
     events = models.JSONField(_("events"), default=list)
     include_text = models.BooleanField(_("include texts"), default=False)
     is_enabled = models.BooleanField(_("on"), default=True)
@@ -88,7 +90,7 @@ class WebhookDelivery(models.Model):
         TIMEOUT = "timeout", _("No answer within 10 seconds.")
         REFUSED = "refused", _("The address isn’t on the public internet.")
         CONNECTION = "connection", _("Couldn’t connect.")
-        SECRET = "secret", _("The signing secret can’t be decrypted. Add the webhook again.")
+        SECRET = "secret", _("The signing secret can’t be decrypted. Make a new one.")
         OFF = "off", _("The webhook was turned off.")
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.delivery_id, editable=False)

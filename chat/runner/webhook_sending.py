@@ -28,10 +28,10 @@ _HEADERS = {"Content-Type": "application/json", "User-Agent": "Parley webhooks"}
 
 async def send(taken: Taken, at: datetime) -> Answer:
     """Send a delivery, signed at a time. Never raises for an address that fails."""
-    if not taken.secret:
+    if not taken.secrets:
         return Answer(None, Problem.SECRET, 0)
     await load_client()
-    signature = headers_for(taken.secret, taken.id, int(at.timestamp()), taken.body)
+    signature = headers_for(taken.secrets, taken.id, int(at.timestamp()), taken.body)
     began = time.monotonic()
     try:
         async with asyncio.timeout(SECONDS):

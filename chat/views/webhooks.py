@@ -94,6 +94,12 @@ def _turn_off(request: SignedInRequest, _workspace: Workspace) -> None:
     messages.success(request, _("Webhook turned off."))
 
 
+def _renew_secret(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
+    """Make a new signing secret, and show it this once."""
+    webhook, secret = service.renew_secret(author=request.user, webhook_id=_webhook_id(request))
+    return _page(request, workspace, {"made": webhook, "secret": secret, "is_renewed": True})
+
+
 def _remove(request: SignedInRequest, _workspace: Workspace) -> None:
     removed = service.remove(author=request.user, webhook_id=_webhook_id(request))
     messages.success(request, _("Webhook removed."), extra_tags=f"restore {removed.pk}")
@@ -128,6 +134,7 @@ PARTS: dict[str, Callable[[SignedInRequest, Workspace], HttpResponse | None]] = 
     "change": _change,
     "on": _turn_on,
     "off": _turn_off,
+    "secret": _renew_secret,
     "remove": _remove,
     "restore": _restore,
     "test": _test,

@@ -58,6 +58,7 @@ W = "/workspaces/{workspace_id}/members/{user_id}"
 AGENT = "/workspaces/{workspace_id}/agents/{agent_name}"
 G = "/workspaces/{workspace_id}/guests/{user_id}"
 WN = "/workspaces/{workspace_id}/notes"
+HOOKED = ["turn.failed"]
 RESPONSE = "r_" + "1" * 24
 SCHEDULES = f"{S}/schedules"
 SCHEDULE = f"{SCHEDULES}/{{schedule_id}}"
@@ -98,6 +99,17 @@ MATRIX = [
     Row("GET", "/workspaces/{workspace_id}/rules", members(200)),
     Row("PUT", "/workspaces/{workspace_id}/rules", managing(200), {"rule": "bash", "verdict": "deny"}),
     Row("DELETE", "/workspaces/{workspace_id}/rules/{rule_id}", managing(404)),
+    Row("GET", "/workspaces/{workspace_id}/webhooks", managing(200)),
+    # An address that no request may go to.
+    Row("POST", "/workspaces/{workspace_id}/webhooks", managing(422), {"url": "http://10.0.0.1/", "events": HOOKED}),
+    # There is none; who may not manage webhooks learns no more.
+    Row("PATCH", "/webhooks/{webhook_id}", signed_in(404), {"is_enabled": True}),
+    Row("DELETE", "/webhooks/{webhook_id}", signed_in(404)),
+    Row("POST", "/webhooks/{webhook_id}/restore", signed_in(404)),
+    Row("POST", "/webhooks/{webhook_id}/secret", signed_in(404)),
+    Row("POST", "/webhooks/{webhook_id}/test", signed_in(404)),
+    Row("GET", "/webhooks/{webhook_id}/deliveries", signed_in(404)),
+    Row("POST", "/deliveries/{delivery_id}/again", signed_in(404)),
     Row("GET", "/workspaces/{workspace_id}/agents", members(200)),
     Row("POST", "/workspaces/{workspace_id}/agents", members(201), {"title": "Writer"}),
     Row("GET", AGENT, members(200)),
@@ -261,6 +273,8 @@ def _sent_file(people: People, own_files: None) -> None:
         user_id=people[STRANGER].pk,
         invitation_id=1,
         rule_id=1,
+        webhook_id=1,
+        delivery_id="d_" + "1" * 24,
         response_id=RESPONSE,
         schedule_id=schedules.add(
             author=people[OWNER], session_id=people.session.pk, text="Report", cron="0 9 * * *", zone="UTC"

@@ -132,8 +132,10 @@ def planted(owner: User, word: str) -> dict[str, Any]:
         ).pk,
         "user_id": owner.pk,
         "workspace_id": session.workspace_id,
-        # Members may not remove rules, so that any number is as good.
+        # Members may not remove rules, nor see webhooks, so that any number is as good.
         "rule_id": 1,
+        "webhook_id": 1,
+        "delivery_id": "d_" + "1" * 24,
     }
 
 

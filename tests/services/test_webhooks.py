@@ -294,10 +294,10 @@ def test_texts_are_those_that_the_author_may_read(owner: User, bo: User, workspa
 def test_signatures_are_those_of_the_specification() -> None:
     """HOOK-03: with the example of Standard Webhooks, and by an implementation of its own."""
     body = b'{"test": 2432232314}'
-    headers = headers_for("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
+    headers = headers_for(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
     assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
     secret = new_secret()
-    request = Request("/", headers_for(secret, "d_1", 1700000000, body), body)
+    request = Request("/", headers_for([secret], "d_1", 1700000000, body), body)
     assert request.is_signed_with(secret)
     assert not request.is_signed_with(new_secret())
     assert not Request("/", request.headers, body + b" ").is_signed_with(secret)
@@ -428,7 +428,29 @@ def test_secrets_of_another_key_send_nothing(owner: User, workspace: Workspace, 
     """HOOK-03: an unsigned request is never sent."""
     webhook = pending(owner, workspace)
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another key", []
-    assert taken(webhook, timezone.now()).secret == ""
+    assert taken(webhook, timezone.now()).secrets == ()
+
+
+def test_a_new_secret_signs_beside_the_old_one_for_a_day(owner: User, workspace: Workspace) -> None:
+    """HOOK-03: receivers can be changed in the meantime; the security log has the change."""
+    webhook = pending(owner, workspace, 2)
+    old, now = decrypt(webhook.secret), timezone.now()
+    _, new = managing.renew_secret(author=owner, webhook_id=webhook.pk)
+    first = taken(webhook, now)
+    request = Request("/", headers_for(first.secrets, first.id, 1700000000, first.body), first.body)
+    assert (request.is_signed_with(new), request.is_signed_with(old)) == (True, True)
+    delivering.finish(first, OK, now)
+    assert taken(webhook, now + managing.PREVIOUS_SIGNS + timedelta(seconds=1)).secrets == (new,)
+    assert SecurityEvent.objects.filter(kind="webhook_changed", details__renewed=1).exists()
+
+
+def test_a_new_secret_ends_one_that_cannot_be_decrypted(
+    owner: User, workspace: Workspace, settings: DjangoSettings
+) -> None:
+    webhook = pending(owner, workspace)
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another key", []
+    _, new = managing.renew_secret(author=owner, webhook_id=webhook.pk)
+    assert taken(webhook, timezone.now()).secrets == (new,)
 
 
 def test_an_older_release_can_erase_sessions_and_users(owner: User, workspace: Workspace) -> None:

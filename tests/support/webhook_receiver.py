@@ -48,7 +48,7 @@ class Request:
         padded = base64.b64decode(key).ljust(BLOCK, b"\0")
         inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded) + signed).digest()
         outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded) + inner).digest()
-        return self.headers["webhook-signature"] == f"v1,{base64.b64encode(outer).decode()}"
+        return f"v1,{base64.b64encode(outer).decode()}" in self.headers["webhook-signature"].split(" ")
 
 
 class Receiver:

@@ -66,6 +66,10 @@ def test_a_webhook_is_added_tested_changed_and_removed(
     page.post(where, {"part": "on", "webhook": webhook.pk})
     webhook.refresh_from_db()
     assert webhook.is_enabled
+    renewed = page.post(where, {"part": "secret", "webhook": webhook.pk}).content.decode()
+    webhook.refresh_from_db()
+    new = decrypt(webhook.secret)
+    assert (new != secret, new in renewed, new in page.get(where).content.decode()) == (True, True, False)
     page.post(where, {"part": "remove", "webhook": webhook.pk})
     shown = page.get(where).content.decode()
     assert (receiver.url in shown, "Undo" in shown) == (False, True)
@@ -122,6 +126,7 @@ def test_a_test_that_fails_says_why_and_is_not_repeated(
         {"part": "on"},
         {"part": "off", "webhook": "-1"},
         {"part": "restore", "undo": "1 2"},
+        {"part": "secret", "webhook": "0"},
         {"part": "test", "webhook": ""},
         {"part": "again", "delivery": "\0"},
         {"part": "again", "delivery": "d_unknown"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -37,14 +38,15 @@ GONE = 410
 class Taken:
     """A delivery that this process sends now. `attempt` numbers its attempts, and fences what is recorded of them.
 
-    `secret` is "" if it cannot be decrypted any more. `retries`: whether a failure is followed by another attempt.
+    `secrets` are those that sign it; none if they cannot be decrypted any more. `retries`: whether a failure is
+    followed by another attempt.
     """
 
     id: str
     webhook_id: int
     attempt: int
     url: str
-    secret: str
+    secrets: tuple[str, ...]
     body: bytes
     holder: str = ""
     retries: bool = True
@@ -101,11 +103,19 @@ def _begun(row: WebhookDelivery, now: datetime, *, holder: str = "", retries: bo
     row.status, row.attempts, row.tried_at, row.next_at = Status.PENDING, row.attempts + 1, now, now + LEASE
     row.save(update_fields=["status", "attempts", "tried_at", "next_at"])
     row = WebhookDelivery.objects.select_related("webhook__author", "session").get(pk=row.pk)
-    try:
-        secret = decrypt(row.webhook.secret)
-    except DecryptionError:
-        secret = ""
-    return Taken(row.pk, row.webhook_id, row.attempts, row.webhook.url, secret, body_of(row), holder, retries)
+    signed_with = _secrets_of(row.webhook, now)
+    return Taken(row.pk, row.webhook_id, row.attempts, row.webhook.url, signed_with, body_of(row), holder, retries)
+
+
+def _secrets_of(webhook: Webhook, now: datetime) -> tuple[str, ...]:
+    kept = [webhook.secret]
+    if webhook.previous_until is not None and now < webhook.previous_until:
+        kept.append(webhook.previous_secret)
+    found = []
+    for each in kept:
+        with suppress(DecryptionError):  # the key of this server has changed since
+            found.append(decrypt(each))
+    return tuple(found)
 
 
 @transaction.atomic

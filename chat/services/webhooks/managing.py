@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -25,6 +26,8 @@ from chat.services.webhooks import outbox
 from chat.services.webhooks.delivering import cancel_pending
 
 MOST_WEBHOOKS = 20
+# How long the secret before a new one also signs, so that receivers can be changed without losing a request.
+PREVIOUS_SIGNS = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,18 @@ def switch(*, author: User, webhook_id: int, is_enabled: bool) -> Webhook:
     _save(webhook)
     _log(Kind.WEBHOOK_CHANGED, author, webhook)
     return webhook
+
+
+@transaction.atomic
+def renew_secret(*, author: User, webhook_id: int) -> tuple[Webhook, str]:
+    """Make a new signing secret; return it, which is never shown again. The old one signs for a day more."""
+    webhook = _locked(author, webhook_id)
+    secret = new_secret()
+    webhook.previous_secret, webhook.previous_until = webhook.secret, timezone.now() + PREVIOUS_SIGNS
+    webhook.secret = encrypt(secret)
+    webhook.save(update_fields=["secret", "previous_secret", "previous_until"])
+    record(Kind.WEBHOOK_CHANGED, actor=author, target=webhook, host=host_of(webhook.url), renewed=1)
+    return webhook, secret
 
 
 @transaction.atomic
