@@ -1,10 +1,11 @@
 // Editing a message or a queued one in place, or suggesting an edit. Nothing typed is lost, and no other edit is
 // overwritten unseen.
+import { textAt } from "../net/http.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
 import * as clash from "../ui/conflict_form.js";
-import { copyOf } from "../ui/dom.js";
-import { composing, fits, grow, restore } from "../ui/field.js";
-import { words } from "../ui/i18n.js";
+import { copyOf, parse } from "../ui/dom.js";
+import { composing, fits, grow, restore, restoreTyped } from "../ui/field.js";
+import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
 import { actionsFor, askToRetry, EDITS, retry, sourceOf } from "./actions.js";
@@ -12,6 +13,12 @@ import { insist } from "./insist.js";
 import { lastMessage } from "./list.js";
 import { keepPlace, leave } from "./scroll.js";
 import { live, mayEdit } from "./session.js";
+
+/** Resolves to the name of the other person who has deleted a message; "" if that is not known. */
+async function deletedBy(id) {
+  const removed = parse((await textAt(`${location.pathname}removed`)) ?? "");
+  return removed.querySelector(`[data-id="${CSS.escape(id)}"]`)?.closest("[data-by]")?.dataset.by ?? "";
+}
 
 const isEdited = (message) => message.querySelector(":scope > .edit") !== null;
 
@@ -229,13 +236,17 @@ class MessageEdit extends Edit {
     say(words.promptChanged);
   }
 
-  /** Called before the message leaves the list: the edit goes to the composer. */
-  #rescue() {
+  /** Called before the message leaves the list: the edit goes to the composer, and so does what is typed next. */
+  async #rescue() {
     if (!this.form.isConnected) return;
     this.watcher.disconnect();
-    if (this.field.value === this.before) return;
-    restore(this.field.value);
-    notice(words.editRescued, { about: "send" });
+    const text = this.field.value === this.before ? "" : this.field.value;
+    if (this.form.contains(document.activeElement)) restoreTyped(text);
+    else if (text) restore(text);
+    if (!text) return;
+    keepInTab(nameOf(this.message.id), null);
+    const name = await deletedBy(this.message.id);
+    notice(name ? fill(words.editRescuedBy, { name }) : words.editRescued, { about: "send" });
   }
 }
 

@@ -21,9 +21,17 @@ export function begin(kept) {
   else if (kept !== field.defaultValue) field.value = [kept, field.value].filter(Boolean).join("\n");
 }
 
-/** Puts a text back, before the present one. */
+/** Puts a text back, above the present one. */
 export function restore(words) {
-  write(field.value ? `${words}\n${field.value}` : words);
+  write(field.value ? `${words}\n\n${field.value}` : words);
+}
+
+/** Puts a text back that was being typed elsewhere, with the caret at its end: the next key goes on with it. */
+export function restoreTyped(words) {
+  if (words) restore(words);
+  field.focus({ preventScroll: true });
+  const end = words ? words.length : field.value.length;
+  field.setSelectionRange(end, end);
 }
 
 /** Replaces a range as if the text had been typed, so that Ctrl+Z undoes it. */
