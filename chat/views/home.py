@@ -181,9 +181,9 @@ def default_prompts() -> tuple[Prompt, ...]:
     """Return prompts for presets that suggest none."""
     return (
         Prompt(_("Plan a project with me, step by step"), _("Make a plan"), "list-checks"),
-        Prompt(_("Explain a piece of code"), _("Understand code"), "code"),
-        Prompt(_("Compare two options in a table"), _("Weigh options"), "table"),
-        Prompt(_("Draft a message to my team"), _("Write something"), "square-pen"),
+        Prompt(_("Explain this code: …"), _("Understand code"), "code"),
+        Prompt(_("Compare in a table: …"), _("Weigh options"), "table"),
+        Prompt(_("Draft a message to my team: …"), _("Write something"), "square-pen"),
     )
 
 

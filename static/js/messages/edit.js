@@ -1,6 +1,6 @@
 // Editing a message or a queued one in place, or suggesting an edit. Nothing typed is lost, and no other edit is
 // overwritten unseen.
-import { textAt } from "../net/http.js";
+import { EDITS, textAt } from "../net/http.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
 import * as clash from "../ui/conflict_form.js";
 import { copyOf, parse } from "../ui/dom.js";
@@ -8,7 +8,7 @@ import { composing, fits, grow, restore, restoreTyped } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
-import { actionsFor, askToRetry, EDITS, retry, sourceOf } from "./actions.js";
+import { actionsFor, askToRetry, retry, sourceOf } from "./actions.js";
 import { insist } from "./insist.js";
 import { lastMessage } from "./list.js";
 import { keepPlace, leave } from "./scroll.js";
@@ -52,8 +52,9 @@ class Edit {
   }
 
   /** Shows the saved text beside the edit. Resolves to it, or to null if nothing differs. */
-  clash() {
+  clash(quietly = false) {
     return clash.show({
+      quietly,
       of: this.message.id,
       place: this.place,
       field: this.field,
@@ -210,11 +211,8 @@ class MessageEdit extends Edit {
   }
 
   async clash(quietly = false) {
-    const present = await super.clash();
-    if (!present || quietly) return present;
-    leave(); // following the end of the list would scroll the field away
-    this.field.scrollIntoView({ block: "nearest" });
-    return present;
+    if (!quietly) leave(); // following the end of the list would scroll the choice away
+    return super.clash(quietly);
   }
 
   /** Takes the message's present text; offers to restore the edit. */
@@ -340,14 +338,16 @@ export async function edit(message, draft = keptInTab(nameOf(message.id)), quiet
   else form.open();
 }
 
-/** Opens the unsaved edits of these messages, unless the user may no longer edit them. */
-export function reopen(messages) {
-  for (const message of messages) {
+/** Opens the unsaved edits of these messages, unless the user may no longer edit them. Resolves when they are open. */
+export async function reopen(messages) {
+  const opening = messages.map((message) => {
     const draft = keptInTab(nameOf(message.id));
     const button = message.querySelector("[data-action=edit-queued]");
     if (button?.checkVisibility()) new QueuedEdit(message, draft).open(true);
-    else if (actionsFor(message).some(({ name }) => name === "edit")) edit(message, draft, true);
-  }
+    else if (actionsFor(message).some(({ name }) => name === "edit")) return edit(message, draft, true);
+    return null;
+  });
+  await Promise.all(opening);
 }
 
 /** Opens the edit form of a queued message. */

@@ -25,6 +25,7 @@ export const isSurelyReachable = () => navigator.onLine && latest?.state === "co
  */
 export class Socket extends EventTarget {
   state = "connecting";
+  reason = ""; // why it is closed
   #address;
   #pace;
   #socket = null;
@@ -149,7 +150,7 @@ export class Socket extends EventTarget {
   }
 
   #become(state, reason = "") {
-    this.state = state;
+    Object.assign(this, { state, reason });
     this.emit("state", { state, reason });
   }
 }

@@ -35,8 +35,7 @@ export function offerAccount() {
     slash: "settings",
     run: () => go(settings),
   });
-  if (workspace)
-    offer({ id: "workspace", label: words.workspaceSettings, icon: "users", run: () => go(workspace) });
+  if (workspace) offer({ id: "workspace", label: words.workspaceSettings, icon: "users", run: () => go(workspace) });
   for (const [value, icon, label] of THEMES) {
     offer({
       id: `theme-${value || "system"}`,
