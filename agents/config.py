@@ -21,8 +21,7 @@ from agents.toolbox import DEFAULT_TOOLS, TOOLBOX
 from agents.toolbox.address_policy import host_pattern
 from agents.toolbox.search import config as searching
 from agents.toolbox.search.config import SearchConfig
-
-ProviderType = Literal["anthropic", "openai", "demo"]
+from agents.vendors import VENDORS, Vendor, vendor_type
 
 # OpenAI's two forms: the Responses API, and Chat Completions, which other servers speak.
 Api = Literal["responses", "chat"]
@@ -48,7 +47,6 @@ PromptIcon = Literal[
     "wrench",
 ]
 
-DEFAULT_KEYS: Mapping[ProviderType, str] = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 DEFAULT_AGENT = "assistant"
 DEFAULT_PROMPT = (
     "You are a helpful assistant in Parley, a chat that a team shares. Answer in Markdown and in the language of the "
@@ -114,7 +112,7 @@ def _as_models(value: object) -> object:
 class ProviderConfig(_Strict):
     """One endpoint. Without `models` they are asked for at its listing endpoint."""
 
-    type: ProviderType
+    type: Annotated[str, AfterValidator(vendor_type)]
     # Which of OpenAI's forms a server of type "openai" speaks; not said: "responses" for OpenAI itself, else "chat".
     api: Api | None = None
     api_key_env: str = ""
@@ -129,6 +127,10 @@ class ProviderConfig(_Strict):
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     options: dict[str, Any] = {}
     models: Annotated[dict[str, ModelConfig], BeforeValidator(_as_models)] = {}
+
+    @property
+    def vendor(self) -> Vendor:
+        return VENDORS[self.type]
 
     @property
     def is_openai(self) -> bool:
@@ -154,12 +156,12 @@ class ProviderConfig(_Strict):
     @property
     def key_name(self) -> str:
         """The environment variable that holds the key."""
-        return self.api_key_env or DEFAULT_KEYS.get(self.type, "")
+        return self.api_key_env or self.vendor.key_env
 
     @property
     def needs_key(self) -> bool:
         """A server of one's own often wants none; a key that is named is wanted."""
-        return bool(self.api_key_env) or (self.type != "demo" and self.base_url is None)
+        return bool(self.api_key_env) or (bool(self.vendor.key_env) and self.base_url is None)
 
 
 class PromptConfig(_Strict):

@@ -16,6 +16,7 @@ from agents.config import DEFAULT_AGENT, DEMO_PROMPTS, AgentConfig, Config, Prov
 from agents.errors import ConfigError
 from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.toolbox import SEARCH
+from agents.vendors import VENDORS
 
 # What the demo agent shows of the sandbox. It only runs what people write to it, and after they have approved it.
 DEMO_TOOLS = ("bash", "write_file")
@@ -80,12 +81,11 @@ def _with_search(agents: Mapping[str, AgentConfig], config: Config) -> dict[str,
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, ProviderConfig]:
     """A key or a base URL is enough (docs/models.md)."""
-    providers: dict[str, ProviderConfig] = {}
-    if _set(env, "ANTHROPIC_API_KEY"):
-        providers["anthropic"] = _provider("anthropic", env, "ANTHROPIC_BASE_URL")
-    if _set(env, "OPENAI_API_KEY") or _set(env, "OPENAI_BASE_URL"):
-        providers["openai"] = _provider("openai", env, "OPENAI_BASE_URL")
-    return providers
+    return {
+        name: _provider(name, env, vendor.url_env)
+        for name, vendor in VENDORS.items()
+        if _set(env, vendor.key_env) or (vendor.works_without_key and _set(env, vendor.url_env))
+    }
 
 
 def _provider(kind: str, env: Mapping[str, str], url_name: str) -> ProviderConfig:

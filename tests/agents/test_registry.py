@@ -12,13 +12,13 @@ import pytest
 
 from agents.config import DEFAULT_PROMPT, ProviderConfig
 from agents.config_file import read_config
-from agents.discovery import BUILT_IN
 from agents.errors import ConfigError, ModelNotFound
 from agents.providers.anthropic.provider import AnthropicProvider
 from agents.providers.demo.provider import DemoProvider
 from agents.providers.openai.provider import OpenAIProvider
 from agents.registry import ModelChoice, Registry, load, opening
 from agents.toolbox.widgets import WIDGET_TOOLS
+from agents.vendors import VENDORS
 
 KEYS = {"ANTHROPIC_API_KEY": "a-key", "OPENAI_API_KEY": "o-key"}
 
@@ -144,7 +144,7 @@ OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('[providers.x]\ntype = "openapi"', "providers.x.type: Input should be 'anthropic', 'openai' or 'demo'"),
+        ('[providers.x]\ntype = "openapi"', "providers.x.type: choose from anthropic, openai, demo; it is 'openapi'"),
         ("[providers.x]\nmodels = []", "providers.x.type: this setting is missing"),
         ('[providers.x]\ntype = "demo"\nkey = "sk-1"', "providers.x.key: there is no such setting"),
         ('[providers."a/b"]\ntype = "demo"', "providers.a/b: a name has 1 to 80 letters"),
@@ -244,10 +244,10 @@ def test_configuration_file_that_cannot_be_read(tmp_path: Path) -> None:
     [
         ({}, ["demo"], ("demo", "demo")),
         ({"OPENAI_API_KEY": "  "}, ["demo"], ("demo", "demo")),
-        ({"ANTHROPIC_API_KEY": "k"}, ["anthropic", "demo"], ("anthropic", BUILT_IN["anthropic"][0])),
-        ({"OPENAI_API_KEY": "k"}, ["openai", "demo"], ("openai", BUILT_IN["openai"][0])),
+        ({"ANTHROPIC_API_KEY": "k"}, ["anthropic", "demo"], ("anthropic", VENDORS["anthropic"].models[0])),
+        ({"OPENAI_API_KEY": "k"}, ["openai", "demo"], ("openai", VENDORS["openai"].models[0])),
         ({"OPENAI_BASE_URL": "http://localhost:1/v1"}, ["openai", "demo"], ("openai", "")),
-        (KEYS, ["anthropic", "openai", "demo"], ("anthropic", BUILT_IN["anthropic"][0])),
+        (KEYS, ["anthropic", "openai", "demo"], ("anthropic", VENDORS["anthropic"].models[0])),
     ],
 )
 def test_environment_alone_gives_a_useful_default(
