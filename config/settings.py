@@ -19,6 +19,8 @@ DATA_DIR = Path(env.str("PARLEY_DATA", default=str(BASE_DIR / "var")))
 
 DEBUG = env.flag("DEBUG")
 SECRET_KEY = env.str("SECRET_KEY", default="") or secret_key(DATA_DIR)
+# SECRET_KEY_FALLBACKS: earlier keys. What they have signed and encrypted stays valid.
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 HOST = env.str("HOST", default="127.0.0.1")
 PORT = env.int("PORT", default=8000)
 # WEB_SERVER: which server `manage.py serve` runs; both have the same limits.
