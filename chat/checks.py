@@ -86,6 +86,10 @@ def added_tools(**kwargs: Any) -> list[CheckMessage]:
         problems, presets = registry().tool_problems, registry().presets()
     except ConfigError:  # reported above
         return []
+    folder = settings.TOOLS_FOLDER
+    if folder and not Path(folder).is_dir():
+        hint = "Set TOOLS_FOLDER to a folder with your tools, or unset it."
+        return [Error(f"TOOLS_FOLDER={folder} is not a folder.", hint=hint, id="parley.E019")]
     hint = "docs/tools.md says how to write one. Parley works without it."
     texts = [f"A tool is left out. {why}." for why in problems]
     for preset in presets if problems else ():
@@ -115,6 +119,9 @@ def folders(**kwargs: Any) -> list[CheckMessage]:
     places = {Path(settings.DATA_DIR): "PARLEY_DATA"}
     if connection.vendor == "sqlite":
         places.setdefault(Path(connection.settings_dict["NAME"]).parent, "DATABASE_URL")
+    workspaces = Path(settings.WORKSPACES)
+    if workspaces.exists() or Path(settings.DATA_DIR) not in workspaces.parents:
+        places.setdefault(workspaces, "WORKSPACES")
     return [
         Error(f"Parley cannot write to {place}: {problem}.", hint=f"Set {name} to another place.", id="parley.E002")
         for place, name in places.items()
