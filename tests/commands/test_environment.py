@@ -98,9 +98,7 @@ def test_public_address_is_read_as_browsers_write_it(setting: None, origin: str)
     indirect=True,
 )
 def test_unusable_public_address_is_refused_in_one_sentence(setting: None) -> None:
-    with pytest.raises(
-        SystemExit, match=r"SETTING is an address without a path, such as https://chat"
-    ):
+    with pytest.raises(SystemExit, match=r"SETTING is an address without a path, such as https://chat"):
         Environment().origin("SETTING", default="")
 
 
