@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, PositiveInt, Tag
 
 from agents.added_tools import NO_ADDED_TOOLS, AddedTools
 from agents.approval import MOST_APPROVALS, Approvers, Rules, check_rule, guard_of
@@ -172,6 +172,10 @@ class PromptConfig(_Strict):
     icon: PromptIcon = "message-square"
 
 
+# By its shape a value is one or the other, so that an error is about one of them.
+BY_SHAPE = Discriminator(lambda value: "[table]" if isinstance(value, (dict, BaseModel)) else "[text]")
+TextOrPrompt = Annotated[Annotated[str, Tag("[text]")] | Annotated[PromptConfig, Tag("[table]")], BY_SHAPE]
+
 # What the demo agent understands, for users who have not configured anything yet.
 DEMO_PROMPTS = (
     PromptConfig(title=_("Meet the demo agent"), text=_("What can you do?"), icon="sparkles"),
@@ -192,11 +196,14 @@ class AskConfig(_Strict):
     approvers: Approvers = ""
 
 
+RuleOrGuard = Annotated[Annotated[Rule, Tag("[text]")] | Annotated[AskConfig, Tag("[table]")], BY_SHAPE]
+
+
 class ApprovalConfig(_Strict):
     """Which tool calls of an agent people have to approve; the tool itself says so where no rule matches."""
 
     allow: tuple[Rule, ...] = ()
-    ask: tuple[Rule | AskConfig, ...] = ()
+    ask: tuple[RuleOrGuard, ...] = ()
     deny: tuple[Rule, ...] = ()
 
     def rules(self) -> Rules:
@@ -211,12 +218,12 @@ class AgentConfig(_Strict):
 
     title: Annotated[str, Field(max_length=80)] = ""
     # What people see beside its messages and in lists; "" for its initials.
-    icon: PromptIcon | Literal[""] = ""
+    icon: Literal[PromptIcon, ""] = ""
     model: str = ""
     system_prompt: str = DEFAULT_PROMPT
     tools: tuple[str, ...] = tuple(tool.name for tool in DEFAULT_TOOLS)
     max_rounds: Annotated[int, Field(ge=1, le=1000)] = 25
-    prompts: tuple[str | PromptConfig, ...] = ()
+    prompts: tuple[TextOrPrompt, ...] = ()
     reasoning_effort: Effort | None = None
     thinking_budget: ThinkingBudget | None = None
     # The hosts that its tools may fetch from; none: all that are public.
