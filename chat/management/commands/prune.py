@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
+from chat.management.people import named_workspace
 from chat.models import Attachment, ChatMessage, Session
 from chat.services.batches import Pacer
 from chat.services.sessions import retention
@@ -30,13 +31,15 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, days: int | None = None, workspace: int | None = None, yes: bool = False, **options: Any
     ) -> str:
-        days = settings.RETENTION_DAYS if days is None else days
-        if days < 1:
+        if days is not None and days < 1:
+            raise CommandError(f"--days is a number of days from 1 on, not {days}.")
+        days = days or settings.RETENTION_DAYS
+        if not days:
             raise CommandError("No retention is set: set RETENTION_DAYS, or give --days.")
         before = timezone.now() - timedelta(days=days)
         found = retention.unused(before)
         if workspace is not None:
-            found = found.filter(workspace=workspace)
+            found = found.filter(workspace=named_workspace(workspace))
         amount = _amount(retention.with_below(found))
         if not yes:
             return f"No one has used {amount} for {days} days. Nothing was changed: --yes deletes the sessions."
