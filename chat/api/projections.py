@@ -114,7 +114,7 @@ class ContextEstimate(Schema):
 
 class RequestsQuery(Schema):
     before: str | None = Field(None, max_length=32, pattern=r"^[A-Za-z0-9_]+$", description="`next` of the page before")
-    limit: int = Field(50, ge=1, le=MOST_REQUESTS)
+    limit: int = Field(50, ge=1, le=MOST_REQUESTS, description="The most that a page has")
 
 
 class RequestSummary(Schema):

@@ -23,6 +23,7 @@ router = Router(tags=["Sharing"])
 SharedRole = Literal["viewer", "editor"]
 WorkspaceRole = Literal["", "viewer", "editor"]
 MAX_ID = 2**62
+ROLE = "What they may do: read (`viewer`), or write, too (`editor`)"
 
 
 class SessionMember(Schema):
@@ -45,7 +46,7 @@ class SessionMembers(Schema):
 
 
 class Share(Body):
-    role: SharedRole
+    role: SharedRole = Field(description=ROLE)
 
 
 class WorkspaceAccess(Body):
@@ -71,7 +72,7 @@ class Invitations(Schema):
 
 
 class NewInvitation(Body):
-    role: SharedRole
+    role: SharedRole = Field(description=ROLE)
     max_uses: int = Field(1, ge=1, le=sharing.MAX_USES, description="How many users may join by the link")
 
 
