@@ -21,6 +21,7 @@ from chat.limits.quotas import Quotas, quotas
 from chat.limits.rates import RATES, rates
 from chat.runner import tracing
 from chat.security import web_push
+from config.addresses import host_name
 from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0
@@ -274,7 +275,14 @@ def limits(**kwargs: Any) -> list[CheckMessage]:
 @register()
 def exposure(**kwargs: Any) -> list[CheckMessage]:
     """Who lets others in knows it."""
-    return [] if _is_loopback(settings.HOST) else list(_exposed())
+    if _is_loopback(settings.HOST):
+        return []
+    try:
+        host_name(settings.HOST)
+    except ValueError:
+        hint = "Set it to 127.0.0.1, or to 0.0.0.0 for all networks of this machine."
+        return [Error(f"HOST={settings.HOST} is no address of a machine.", hint=hint, id="parley.E020")]
+    return list(_exposed())
 
 
 def _exposed() -> Iterator[CheckMessage]:

@@ -126,6 +126,7 @@ def test_folders_that_do_not_exist_are_errors(settings: Settings, tmp_path: Path
         ({"RUNNER": "none"}, ["parley.E008", "parley.E009", "parley.E010"]),
         ({"HOST": "localhost"}, []),
         ({"HOST": "::1"}, []),
+        ({"HOST": "not a host"}, ["parley.E020"]),
         ({"HOST": "chat.lan", "ALLOWED_HOSTS": ["chat.lan"]}, ["parley.W003"]),
         ({"HOST": "0.0.0.0", "HTTPS": True, "ALLOWED_HOSTS": ["chat.example.org"]}, []),  # noqa: S104  # not bound
         ({"HOST": "0.0.0.0", "ALLOWED_HOSTS": ["localhost", "0.0.0.0"]}, ["parley.W003", "parley.W004"]),  # noqa: S104

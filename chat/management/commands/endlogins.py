@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from chat.management.amounts import amount
 from chat.services.people import accounts
 
 
@@ -21,4 +22,5 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, tokens: bool = False, **options: Any) -> str:
         ended = accounts.end_all_logins(with_tokens=tokens)
-        return f"Ended: {ended['logins']} logins, {ended['tokens']} tokens."
+        logins, revoked = amount(ended["logins"], "login"), amount(ended["tokens"], "API token")
+        return f"Ended {logins} and {revoked}." if tokens else f"Ended {logins}."

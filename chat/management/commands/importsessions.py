@@ -9,6 +9,7 @@ from typing import IO, Any
 from django.core.management.base import BaseCommand, CommandError
 
 from chat.errors import ServiceError
+from chat.management.amounts import amount
 from chat.management.people import named_user, named_workspace
 from chat.models import User, Workspace
 from chat.transfer import public as transfer
@@ -83,7 +84,8 @@ class Command(BaseCommand):
 
     def _list(self, path: Path, file: IO[bytes], most: int) -> int:
         found = transfer.list_conversations(file, limits=transfer.OperatorLimits(most))
-        self.stdout.write(f"{path}: {len(found.conversations)} conversations; import them with --all or --only INDEX")
+        conversations = amount(len(found.conversations), "conversation")
+        self.stdout.write(f"{path}: {conversations}; import them with --all or --only INDEX")
         for each in found.conversations:
             facts = (each.index, each.source, each.began, each.count, each.size, each.title)
             self.stdout.write("\t".join(map(str, facts)))

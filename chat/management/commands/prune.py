@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
+from chat.management.amounts import amount
 from chat.management.people import named_workspace
 from chat.models import Attachment, ChatMessage, Session
 from chat.services.batches import Pacer
@@ -40,17 +41,19 @@ class Command(BaseCommand):
         found = retention.unused(before)
         if workspace is not None:
             found = found.filter(workspace=named_workspace(workspace))
-        amount = _amount(retention.with_below(found))
+        told = _amount(retention.with_below(found))
         if not yes:
-            return f"No one has used {amount} for {days} days. Nothing was changed: --yes deletes the sessions."
-        return f"Deleted {_delete(found, before)} of {amount}. They can be restored {_until()}."
+            since = amount(days, "day")
+            return f"No one has used {told} for {since}. Nothing was changed: --yes deletes the sessions."
+        return f"Deleted {_delete(found, before)} of {told}. They can be restored {_until()}."
 
 
 def _amount(sessions: QuerySet[Session]) -> str:
     """Say how much is in sessions."""
     messages = ChatMessage.objects.filter(session__in=sessions).count()
     size = Attachment.objects.filter(session__in=sessions).aggregate(size=Sum("size"))["size"] or 0
-    return f"{sessions.count()} sessions with {messages} messages and {size / 1e6:.1f} MB of files"
+    found = f"{amount(sessions.count(), 'session')} with {amount(messages, 'message')}"
+    return f"{found} and {size / 1e6:.1f} MB of files"
 
 
 def _delete(sessions: QuerySet[Session], before: datetime) -> int:
@@ -63,4 +66,4 @@ def _delete(sessions: QuerySet[Session], before: datetime) -> int:
 
 def _until() -> str:
     days: int = settings.PURGE_AFTER_DAYS
-    return f"for {days} days" if days else "for ever: PURGE_AFTER_DAYS is 0"
+    return f"for {amount(days, 'day')}" if days else "for ever: PURGE_AFTER_DAYS is 0"
