@@ -64,7 +64,8 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
         try:
             return web_origin(value) if value else ""
         except ValueError:
-            problem = f"is an address without a path, such as https://chat.example.org, not {value!r}"
+            shown = "" if "@" in value else f", not {value!r}"  # it may hold a password
+            problem = f"is an address without a path, such as https://chat.example.org{shown}"
             raise _refusal(var, problem) from None
 
     def origins(self, var: str, *, default: list[str]) -> list[str]:

@@ -98,8 +98,9 @@ def test_public_address_is_read_as_browsers_write_it(setting: None, origin: str)
     indirect=True,
 )
 def test_unusable_public_address_is_refused_in_one_sentence(setting: None) -> None:
-    with pytest.raises(SystemExit, match=r"SETTING is an address without a path, such as https://chat"):
+    with pytest.raises(SystemExit, match=r"SETTING is an address without a path, such as https://chat") as refused:
         Environment().origin("SETTING", default="")
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("setting", ["https://*.example.org, HTTP://a.lan:80"], indirect=True)
