@@ -59,6 +59,17 @@ def files_below(session: Session, path: str) -> Iterator[tuple[str, Iterator[byt
     return contents()
 
 
+def has_files(session: Session) -> bool:
+    """Tell whether an archive of the workspace would have any file."""
+    try:
+        for file in browsing.walk(sandbox(session.pk).workspace):
+            file.stream.close()
+            return True
+    except NotThere:
+        pass
+    return False
+
+
 def moment(seconds: float) -> datetime:
     """Return a time that a command may have set to anything."""
     try:

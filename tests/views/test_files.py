@@ -69,6 +69,20 @@ def test_an_unused_workspace_is_empty(ana_s: Client, session: Session, settings:
     assert zipfile.ZipFile(io.BytesIO(body(get(ana_s, session, "session-files-archive")))).namelist() == []
 
 
+def test_the_export_dialog_offers_the_files(ana_s: Client, session: Session, folder: Path) -> None:
+    """The JSON export has no files of the workspace, and the dialog does not promise them."""
+    page = text(get(ana_s, session, "session-export"))
+    assert f'href="{reverse("session-files-archive", args=[session.pk])}"' in page
+    assert "Messages, attachments, edits and deleted messages" in page
+
+
+def test_the_export_dialog_of_a_session_without_files(
+    ana_s: Client, session: Session, settings: Settings, tmp_path: Path
+) -> None:
+    settings.WORKSPACES = str(tmp_path / "none")
+    assert "files/archive" not in text(get(ana_s, session, "session-export"))
+
+
 def test_text_is_highlighted_and_escaped(ana_s: Client, session: Session, folder: Path) -> None:
     page = text(get(ana_s, session, path="src/main.py"))
     assert "<span" in page.split("data-copy>")[1]
