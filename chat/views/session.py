@@ -109,7 +109,9 @@ def messages(request: SignedInRequest, session_id: str) -> HttpResponse:
     row, _role = session_for(request.user, session_id)
     page = _page(row, request.GET.dict())
     return render(
-        request, "chat/session/messages.html", {"session": row, **_messages(page), **_ends(request.GET.dict())}
+        request,
+        "chat/session/messages.html",
+        {"session": row, **_messages(page), **_ends(request.GET.dict()), "summary": _summary(row, request.GET.dict())},
     )
 
 
@@ -135,6 +137,11 @@ def _ends(asked: dict[str, str]) -> dict[str, bool]:
 
 def _messages(page: reading.Page) -> dict[str, Any]:
     return {
+def _summary(row: Session, asked: dict[str, str]) -> tuple[str, int] | None:
+    """Return the summary that may be among the newer messages that a page lacks, and replaces its messages."""
+    return None if "before" in asked else reading.last_summary(row)
+
+
         "messages": [message_html(message) for message in page.messages],
         "has_older": page.has_older,
         "has_newer": page.has_newer,
