@@ -20,6 +20,7 @@ from chat.errors import NoSuchSession
 from chat.models import Session, SessionRole, User
 from chat.queries import messages as reading
 from chat.queries import presets
+from chat.queries.attachments import unsent
 from chat.rendering.messages.frames import message_html, session_parts, status_html
 from chat.services.people.sharing import members
 from chat.services.people.workspaces import Places, enter, places_of
@@ -71,6 +72,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "icons": json.dumps(snapshot.icons),
         "faces": json.dumps({user.pk: picture_url(user) for user in people}),
         "prompts": spoken(own.prompts),
+        "files": json.dumps(unsent(row.pk, request.user) if role.covers(SessionRole.EDITOR) else []),
         "limit": settings.MAX_MESSAGE_CHARS,
         "participation": state_of(request.user, row),
         **rail_values(request, places, row.pk),
@@ -135,13 +137,13 @@ def _ends(asked: dict[str, str]) -> dict[str, bool]:
     return {"at_top": "after" not in asked, "at_bottom": "before" not in asked}
 
 
-def _messages(page: reading.Page) -> dict[str, Any]:
-    return {
 def _summary(row: Session, asked: dict[str, str]) -> tuple[str, int] | None:
     """Return the summary that may be among the newer messages that a page lacks, and replaces its messages."""
     return None if "before" in asked else reading.last_summary(row)
 
 
+def _messages(page: reading.Page) -> dict[str, Any]:
+    return {
         "messages": [message_html(message) for message in page.messages],
         "has_older": page.has_older,
         "has_newer": page.has_newer,

@@ -226,6 +226,7 @@ MATRIX = [
     Row("POST", "session-compare", editing(200), {"id": MESSAGE, "mine": "Hi"}),
     Row("GET", "session-find", seeing(200), {"q": "plan"}),
     Row("POST", "session-attachments", {**editing(422), ANONYMOUS: 401}),
+    Row("GET", "session-unsent-attachments", editing(200)),
     Row("GET", "attachment", signed_in(404), args=("a_unknown",)),
     Row("GET", "attachment-thumb", signed_in(404), args=("a_unknown",)),
     Row("POST", "attachment-remove", {**all_of(404), ANONYMOUS: 401}, args=("a_unknown",)),

@@ -12,7 +12,16 @@ import * as behavior from "./behavior.js";
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
 import * as drafts from "./drafts.js";
 import { looked, Outbox, remember } from "./drafts.js";
-import { areThere, connectDropping, connectUploads, giveFilesBack, take, tryAgain } from "./uploads.js";
+import {
+  areThere,
+  connectDropping,
+  connectUploads,
+  giveFilesBack,
+  hasFiles,
+  refresh,
+  take,
+  tryAgain,
+} from "./uploads.js";
 
 // Reports at intervals that the user is typing: "parley:typing" on the document (LIVE-05).
 
@@ -103,6 +112,8 @@ export class Composer {
     live.addEventListener("state", ({ detail }) => (form.dataset.connection = detail.state));
     live.addEventListener("open", tryAgain);
     drafts.connect();
+    live.addEventListener("open", () => live.addEventListener("open", refresh), { once: true });
+    live.addEventListener("frame", ({ detail }) => detail.op === "message" && sentElsewhere(detail));
     connectTyping();
     connectWorking();
     behavior.connect();
@@ -181,6 +192,11 @@ export class Composer {
 
 /** Returns an unsent message to the field. */
 export function giveBack({ text, files = [] }) {
+/** A message of this user's, from whatever device, has taken the files that were attached there. */
+function sentElsewhere({ html }) {
+  if (hasFiles() && html.includes(` data-user-id="${page.dataset.viewerId}"`)) refresh();
+}
+
   if (text) restore(text);
   if (files.length) giveFilesBack(files);
 }
