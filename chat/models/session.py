@@ -11,7 +11,8 @@ from django.utils.translation import gettext_lazy as _
 from chat import ids
 from chat.models.workspace import Workspace
 
-# A key of `Session.config`: the session was imported from a file, so its content is not trusted.
+# A key of `Session.config`: the session was imported from a file, so its content is not trusted. The time,
+# or only true.
 IMPORTED = "imported"
 # Likewise: the rules by which people have approved tool calls in this session.
 APPROVED = "approved"

@@ -4,7 +4,7 @@ import { textAt } from "../net/http.js";
 import { on, PHONE } from "../ui/commands.js";
 import { parse, patchChildren } from "../ui/dom.js";
 import { dress } from "../ui/faces.js";
-import { words } from "../ui/i18n.js";
+import { fill, words } from "../ui/i18n.js";
 import { rove, sideways } from "../ui/options.js";
 import { localise } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
@@ -92,6 +92,7 @@ function show(html) {
   prompt.follow(written);
   knowledge.follow();
   dress(body);
+  localise(body);
   showPresent();
 }
 
