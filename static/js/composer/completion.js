@@ -91,8 +91,8 @@ export const mentionSource = {
     const cast = JSON.parse(page.dataset.agents || "[]");
     const taken = cast.length ? (await known()).flatMap(({ name, username }) => [name, username]) : [];
     const agents = cast.map((each) => {
-      const label = spoken(each, cast, taken);
-      return { label, detail: label === each.name ? each.title : each.name, icon: each.icon || "bot" };
+      const said = spoken(each, cast, taken); // what the text gets: a title that the server would not read stays out
+      return { label: each.title, detail: each.name, said, icon: each.icon || "bot" };
     });
     const agent = { label: "agent", detail: page.dataset.agent, icon: "bot" };
     const several = agents.filter(({ label, detail }) => fits({ name: label, username: detail }, query));
@@ -100,8 +100,8 @@ export const mentionSource = {
     const people = await persons(query);
     return fits({ name: agent.label, username: agent.detail }, query) ? [agent, ...people] : people;
   },
-  take({ label }, { from, to }) {
-    insert(`@${label} `, from, to);
+  take({ label, said = label }, { from, to }) {
+    insert(`@${said} `, from, to);
     return true;
   },
 };
