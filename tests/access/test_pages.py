@@ -89,6 +89,20 @@ MATRIX = [
         {"part": "name", "name": "Ops"},
         args=("{workspace}",),
     ),
+    Row(
+        "POST",
+        "workspace-settings",
+        {**members(403), ADMIN: 200},
+        {"part": "invite", "uses": "1"},
+        args=("{workspace}",),
+    ),
+    Row(
+        "POST",
+        "workspace-settings",
+        {**members(403), ADMIN: 302},
+        {"part": "end-invitation", "invitation": "1"},
+        args=("{workspace}",),
+    ),
     Row("POST", "workspace-settings", {**members(403), ADMIN: 422}, BAD_RULE, args=("{workspace}",)),
     Row("POST", "workspace-settings", {**members(403), ADMIN: 422}, {"part": "remove-rule"}, args=("{workspace}",)),
     # Members propose, owners and admins accept.
