@@ -223,7 +223,7 @@ async def test_a_removed_agent_comes_back_as_it_was(node: TestNode, ana: User) -
         await node.do(add_agent, session=session, author=ana, agent="researcher", again=True)
     assert (await fresh(node, session)).config == before
     with pytest.raises(ServiceError):
-        await node.do(add_agent, session=session, author=ana, agent="nobody", again=True)
+        await node.do(add_agent, session=session, author=ana, agent="unknown", again=True)
 
 
 async def fresh(node: TestNode, session: Session) -> Session:
