@@ -366,7 +366,8 @@ def _make(name: str, config: ProviderConfig, key: str) -> Provider:
         "base_url": config.base_url,
         "key_hint": config.key_name,
         "max_retries": config.max_retries,
-        **({} if config.timeout is None else {"timeout": config.timeout}),
+        # A model may be silent before its first word as long as between two.
+        **({} if config.timeout is None else {"timeout": config.timeout, "first_timeout": config.timeout}),
     }
     # The SDKs take a second to import, which commands that talk to no model should not wait for.
     if config.type == "anthropic":

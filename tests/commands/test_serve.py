@@ -172,7 +172,8 @@ def test_broken_database_is_one_clear_line(tmp_path: Path) -> None:
     ("name", "value", "words"),
     [
         ("PORT", "many", "PORT cannot be 'many'"),
-        ("PORT", "99999", "PORT=99999 is not a port"),
+        ("PORT", "99999", "PORT is a number from 0 to 65535, not 99999"),
+        ("CONNECTIONS_PER_ADDRESS", "-1", "CONNECTIONS_PER_ADDRESS is a number from 0 to 2147483647, not -1"),
         ("HOST", "no such host", "cannot listen on no such host:0: Name or service not known"),
         ("RUNNER", "everywhere", "RUNNER is one of embedded, none, not 'everywhere'"),
         ("RECOVERY", "pray", "RECOVERY is one of resume, close, not 'pray'"),
@@ -180,6 +181,12 @@ def test_broken_database_is_one_clear_line(tmp_path: Path) -> None:
         ("LOG_LEVEL", "loud", "LOG_LEVEL is one of"),
         ("DEBUG", "perhaps", "DEBUG is 1 or 0, not 'perhaps'"),
         ("DATABASE_URL", "oracle://u:secret@h/n", "DATABASE_URL is sqlite:"),
+        ("DATABASE_URL", "postgres://", "DATABASE_URL is sqlite:"),
+        ("DATABASE_URL", "sqlite://", "DATABASE_URL is sqlite:"),
+        ("DATABASE_URL", "sqlite:////no/such/folder/parley.sqlite3", "no folder /no/such/folder"),
+        ("DATABASE_URL", "postgres://u:secret@127.0.0.1:9/n", "DATABASE_URL"),
+        ("REDIS_URL", "localhost:6379", "REDIS_URL is redis://"),
+        ("REDIS_URL", "http://u:secret@h", "REDIS_URL is redis://"),
         ("PARLEY_CONFIG", "/no/such/file.toml", "/no/such/file.toml"),
     ],
 )

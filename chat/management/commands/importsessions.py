@@ -6,9 +6,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import IO, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from chat.errors import ServiceError
+from chat.management.data_command import DataCommand
 from chat.management.people import named_user, named_workspace
 from chat.models import User, Workspace
 from chat.transfer import public as transfer
@@ -17,7 +18,7 @@ from chat.transfer import public as transfer
 DEFAULT_MEGABYTES = 2_000
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = (
         "Import conversations of Parley, ChatGPT, Claude, Open WebUI and LibreChat for a user. Without --all or "
         "--only, list what the files hold. Exits with 1 if a file or a conversation could not be imported."
