@@ -199,11 +199,10 @@ def _join_page(
     refused: ServiceError | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    is_for_session = isinstance(invitation, Invitation)
     values = {
         "host": invitation.created_by.sender,
-        "title": invitation.session.title if is_for_session else invitation.workspace.name,
-        "role": invitation.role if is_for_session else "member",
+        "title": invitation.session.title if isinstance(invitation, Invitation) else invitation.workspace.name,
+        "role": invitation.role if isinstance(invitation, Invitation) else "member",
         "form": form,
         "refused": refused,
     }

@@ -105,9 +105,9 @@ def accept(*, token: str, user: User) -> Workspace:
     if WorkspaceInvitation.objects.filter(pk=invitation.pk, uses__lt=F("max_uses")).update(uses=F("uses") + 1) != 1:
         raise no_such_invitation()
     Membership.objects.update_or_create(workspace=workspace, user=user, defaults={"role": Role.MEMBER})
-    details = {"invitation": invitation.pk, "role": Role.MEMBER.value}
-    record(Kind.INVITATION_USED, actor=user, person=user, target=workspace, **details)
-    record(Kind.MEMBER_ADDED, actor=invitation.created_by, person=user, target=workspace, role=Role.MEMBER.value)
+    role = Role.MEMBER.value
+    record(Kind.INVITATION_USED, actor=user, person=user, target=workspace, invitation=invitation.pk, role=role)
+    record(Kind.MEMBER_ADDED, actor=invitation.created_by, person=user, target=workspace, role=role)
     notify_access_changed(user.pk)
     return workspace
 
