@@ -62,14 +62,14 @@ def test_key_is_changed_beside_the_earlier_one(settings: Settings) -> None:
 
 
 def test_operator_accepts_a_key_whose_predecessor_is_lost(settings: Settings) -> None:
-    """OPS-10"""
+    """OPS-10: `acceptkey` ends the refusal."""
     settings.SECRET_KEY = OTHER
     call_command("acceptkey")
     assert require_own_key() == ""
 
 
 def test_first_start_after_a_restore_says_which_key_is_right(settings: Settings) -> None:
-    """OPS-10"""
+    """OPS-10: a restored database has no mark."""
     forget_key()
     settings.SECRET_KEY = OTHER
     assert require_own_key() == ""
