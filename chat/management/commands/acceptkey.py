@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
+from chat.management.data_command import DataCommand
 from chat.services.maintenance.key_mark import accept_key
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = (
         "Make the present SECRET_KEY that of the installation, where the earlier one is lost. All users must sign in "
         "again, and two-step verification must be reset for each account that has it. Stop all processes first: those "
