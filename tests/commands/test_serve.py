@@ -173,7 +173,8 @@ def test_broken_database_is_one_clear_line(tmp_path: Path) -> None:
     [
         ("PORT", "many", "PORT cannot be 'many'"),
         ("PORT", "99999", "PORT=99999 is not a port"),
-        ("HOST", "no such host", "cannot listen on no such host:0: Name or service not known"),
+        ("HOST", "no such host", "HOST=no such host is no address of a machine."),
+        ("HOST", "203.0.113.1", "cannot listen on 203.0.113.1:0: "),
         ("RUNNER", "everywhere", "RUNNER is one of embedded, none, not 'everywhere'"),
         ("RECOVERY", "pray", "RECOVERY is one of resume, close, not 'pray'"),
         ("LEASE_SECONDS", "0.1", "LEASE_SECONDS=0.1 is too short"),
