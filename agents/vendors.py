@@ -49,7 +49,8 @@ def _demo(name: str, key: str, config: ProviderConfig) -> Provider:
 
 def _connection(config: ProviderConfig) -> dict[str, Any]:
     """Return what each adapter of a server takes from the configuration."""
-    timeout = {} if config.timeout is None else {"timeout": config.timeout}
+    # A model may be silent before its first word as long as between two.
+    timeout = {} if config.timeout is None else {"timeout": config.timeout, "first_timeout": config.timeout}
     hint = config.key_name
     return {"base_url": config.base_url, "key_hint": hint, "max_retries": config.max_retries, **timeout}
 

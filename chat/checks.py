@@ -25,7 +25,6 @@ from config.addresses import host_name
 from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0
-HIGHEST_PORT = 65535
 WORKERS_SIGN = "WEB_CONCURRENCY={}"
 
 
@@ -165,17 +164,6 @@ def push_messages(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
-def port(**kwargs: Any) -> list[CheckMessage]:
-    """There is such a port."""
-    ports = {"PORT": settings.PORT, "MONITORING_PORT": settings.MONITORING_PORT}
-    return [
-        Error(f"{name}={number} is not a port.", hint=f"Ports go up to {HIGHEST_PORT}.", id="parley.E005")
-        for name, number in ports.items()
-        if not 0 <= number <= HIGHEST_PORT
-    ]
-
-
-@register()
 def traces(**kwargs: Any) -> list[CheckMessage]:
     """What sends traces is installed, if they are wanted."""
     if not (missing := tracing.missing_package()):
@@ -239,19 +227,6 @@ def processes(**kwargs: Any) -> list[CheckMessage]:
         hint = "Set SECRET_KEY to the same value everywhere. The file secret_key in PARLEY_DATA has the present one."
         found.append(Error(text, hint=hint, id="parley.E010"))
     return found
-
-
-@register()
-def capacity(**kwargs: Any) -> list[CheckMessage]:
-    """A process can run sessions, and its time to stop is a time."""
-    if settings.CAPACITY < 1:
-        text = f"CAPACITY={settings.CAPACITY} lets this process run no session."
-        return [Error(text, hint="Set it to 1 or more; RUNNER=none runs no agents.", id="parley.E011")]
-    if settings.GRACE_SECONDS < 0:
-        return [
-            Error(f"GRACE_SECONDS={settings.GRACE_SECONDS} is no time.", hint="Set it to 0 or more.", id="parley.E012")
-        ]
-    return []
 
 
 @register()

@@ -88,7 +88,7 @@ class NewSession(Body):
     text: str = Field("", examples=["Plan a project with me, step by step"], description="The first message")
     agent: Name = Field("", description="The name of an agent. Default: the first one of `GET /agents`")
     provider: Name = Field("", description=PROVIDER)
-    model: str = Field("", max_length=200, description="Default: the agent's model")
+    model: str = Field("", max_length=200, description="One of `GET /models`. Default: the agent's model")
     system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT, description="Default: the agent's prompt")
     mode: Mode = Field("agent", description=MODE)
     replies: RepliesChoice = Field("all", description=f"{REPLIES}. {BY_PEOPLE}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.core import checks
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
 from chat.management.updating import BackupError, update_database
 from chat.schema import WrongSchemaError
@@ -34,4 +34,7 @@ def prepare_database(report: Callable[[str], None]) -> None:
     except (WrongSchemaError, WrongFilesError, WrongKeyError, BackupError) as error:
         raise SystemExit(f"Parley cannot start: {error}") from error
     except DatabaseError as error:
-        raise SystemExit(f"Parley cannot use its database: {str(error).strip()}") from error
+        words = f"Parley cannot use its database: {str(error).strip()}"
+        if connection.vendor == "postgresql":
+            words += ". Check DATABASE_URL, and that the server of this address runs and takes connections."
+        raise SystemExit(words) from error

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chat", "0046_webhook_previous_secret"),
+        ("chat", "0048_workspace_invitations"),
     ]
 
     operations = [

@@ -418,11 +418,7 @@ def test_provider_is_made_with_what_the_file_says(file: Callable[..., Path]) -> 
     registry = load(file(text), FULL_ENV)
     local, claude = registry.provider("local"), registry.provider("claude")
     assert isinstance(local, OpenAIProvider)
-    assert (local.endpoint.url, local.endpoint.key, local.max_retries, local.timeout) == (
-        "http://localhost:1/v1",
-        "",
-        5,
-        7,
-    )
+    assert (local.endpoint.url, local.endpoint.key, local.max_retries) == ("http://localhost:1/v1", "", 5)
+    assert (local.timeout, local.first_timeout) == (7, 7)
     assert isinstance(claude, AnthropicProvider)
     assert (claude.name, claude.endpoint.key, claude.endpoint.key_hint) == ("claude", "secret", "TEAM_KEY")

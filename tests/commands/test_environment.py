@@ -54,7 +54,14 @@ def test_database_address_is_read(setting: None) -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    ["mysql://u:secret@h/n", "nonsense", "postgres://u:secret@h:port/n", "postgres://u:secret@[::/n"],
+    [
+        "mysql://u:secret@h/n",
+        "nonsense",
+        "postgres://u:secret@h:port/n",
+        "postgres://u:secret@[::/n",
+        "postgres://",
+        "sqlite://",
+    ],
     indirect=True,
 )
 def test_unusable_database_address_is_refused_without_its_password(setting: None) -> None:
@@ -62,6 +69,16 @@ def test_unusable_database_address_is_refused_without_its_password(setting: None
         Environment().database("SETTING", sqlite=FILE)
 
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("setting", ["-1", "nan", "inf", "99999999999", "0.5"], indirect=True)
+def test_numbers_have_a_range(setting: None) -> None:
+    """A negative number does not switch off what a setting is for, nor does it count as none."""
+    env = Environment()
+    with pytest.raises(SystemExit, match=r"SETTING (is a number from 1 to 2147483647|cannot be)"):
+        env.number("SETTING", default=8.0, at_least=1)
+    with pytest.raises(SystemExit, match=r"SETTING (is a number from 0 to 36500|cannot be)"):
+        env.days("SETTING", default=30)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_process_with_the_same_key_starts() -> None:
 
 
 def test_another_key_is_refused_where_there_may_be_several_machines(settings: Settings) -> None:
-    """OPS-10: on SQLite no other process can have the old one, so that the operator is told what it costs."""
+    """OPS-10: on SQLite no other process can have the old one, so that the start says what it costs."""
     settings.SECRET_KEY = OTHER
     if connection.vendor == "sqlite":
         assert require_own_key() == CHANGED

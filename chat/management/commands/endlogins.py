@@ -5,13 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from chat.management.amounts import amount
+from chat.management.data_command import DataCommand
 from chat.services.people import accounts
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = (
         "Sign everyone out in all browsers, and end all one-time sign-in links. A restored backup brings back logins, "
         "links and tokens that were ended after it was made."

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db.models import QuerySet
 
 from chat.downloads import file_name
 from chat.management import private_files
 from chat.management.amounts import amount
+from chat.management.data_command import DataCommand
 from chat.management.people import named_user, named_workspace
 from chat.models import Session, SessionRole
 from chat.transfer.public import EXTENSIONS, ExportFormat, export_session
@@ -26,7 +27,7 @@ class Target(Protocol):
     def write(self, name: str, pieces: Iterator[str]) -> None: ...
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = "Write sessions into a folder or a ZIP archive, each as a file of its own. Exits with 1 if there are none."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -6,10 +6,11 @@ from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 from typing import IO, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from chat.errors import ServiceError
 from chat.management.amounts import amount
+from chat.management.data_command import DataCommand
 from chat.management.people import named_user, named_workspace
 from chat.models import User, Workspace
 from chat.transfer import public as transfer
@@ -18,7 +19,7 @@ from chat.transfer import public as transfer
 DEFAULT_MEGABYTES = 2_000
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = (
         "Import conversations of Parley, ChatGPT, Claude, Open WebUI and LibreChat for a user. Without --all or "
         "--only, list what the files hold. Exits with 1 if a file or a conversation could not be imported."

@@ -7,25 +7,26 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from chat.management.amounts import amount
+from chat.management.data_command import DataCommand, number_of_days
 from chat.management.people import named_workspace
 from chat.models import Attachment, ChatMessage, Session
 from chat.services.batches import Pacer
 from chat.services.sessions import retention
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = (
         "Say how many sessions no one has used for RETENTION_DAYS, and with --yes delete them. Pinned sessions stay. "
         "Deleted ones can be restored for PURGE_AFTER_DAYS."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--days", type=int, help="another number of days than RETENTION_DAYS")
+        parser.add_argument("--days", type=number_of_days, help="another number of days than RETENTION_DAYS")
         parser.add_argument("--workspace", type=int, help="the id of a workspace: only its sessions")
         parser.add_argument("--yes", action="store_true", help="delete them")
 

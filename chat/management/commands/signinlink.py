@@ -5,15 +5,16 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from chat.errors import ServiceError
 from chat.management.addresses import link_url
+from chat.management.data_command import DataCommand
 from chat.models import User
 from chat.services.people import accounts
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = "Print a link that signs a user in, once, within a day. It replaces their earlier links."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

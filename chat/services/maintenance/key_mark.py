@@ -1,7 +1,7 @@
 """Find out at the start whether this process has the SECRET_KEY of the others: processes of a team must share one.
 
-The database has a mark of the key, from which the key cannot be told. A process that has another key, and this one not
-among its SECRET_KEY_FALLBACKS, would sign out the users of the others, and could not read the secrets that they store.
+The database has a mark of the key, from which the key cannot be computed. A process that has another key, and this one
+not among its SECRET_KEY_FALLBACKS, would sign out the users of the others, and could not read what they encrypt.
 """
 
 from __future__ import annotations
