@@ -14,7 +14,7 @@ LINTS := lint-types lint-static lint-django lint-layers lint-sources lint-templa
 
 help:
 	@echo "make run    start Parley and print a sign-in link   (settings: docs/configuration.md)"
-	@echo "make link   print a new sign-in link"
+	@echo "make link   print a new sign-in link of the first administrator; earlier ones end"
 	@echo "make check  lint, plain words, types, import contracts, migrations, tests without a database"
 	@echo "make words  find the words of the sources for locale/, and compile what is translated"
 	@echo "make test   all of that and every other test; one look at each screen, a share of the random cases"

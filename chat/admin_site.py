@@ -35,7 +35,13 @@ GROUPS: list[tuple[str, Any, dict[str, str]]] = [
     (
         "people",
         _("People and access"),
-        {"User": "user", "Group": "shield", "Workspace": "panel-left", "ApiToken": "key"},
+        {
+            "User": "user",
+            "Group": "shield",
+            "Workspace": "panel-left",
+            "WorkspaceInvitation": "link",
+            "ApiToken": "key",
+        },
     ),
     ("operation", _("Operations"), {"SessionRun": "loader-circle", "Schedule": "clock", "Worker": "cpu"}),
     ("logs", _("Logs"), {"SecurityEvent": "lock", "LogEntry": "history", "Erasure": "trash-2"}),

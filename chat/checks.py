@@ -21,10 +21,10 @@ from chat.limits.quotas import Quotas, quotas
 from chat.limits.rates import RATES, rates
 from chat.runner import tracing
 from chat.security import web_push
+from config.addresses import host_name
 from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0
-HIGHEST_PORT = 65535
 WORKERS_SIGN = "WEB_CONCURRENCY={}"
 
 
@@ -86,6 +86,10 @@ def added_tools(**kwargs: Any) -> list[CheckMessage]:
         problems, presets = registry().tool_problems, registry().presets()
     except ConfigError:  # reported above
         return []
+    folder = settings.TOOLS_FOLDER
+    if folder and not Path(folder).is_dir():
+        hint = "Set TOOLS_FOLDER to a folder with your tools, or unset it."
+        return [Error(f"TOOLS_FOLDER={folder} is not a folder.", hint=hint, id="parley.E019")]
     hint = "docs/tools.md says how to write one. Parley works without it."
     texts = [f"A tool is left out. {why}." for why in problems]
     for preset in presets if problems else ():
@@ -115,6 +119,9 @@ def folders(**kwargs: Any) -> list[CheckMessage]:
     places = {Path(settings.DATA_DIR): "PARLEY_DATA"}
     if connection.vendor == "sqlite":
         places.setdefault(Path(connection.settings_dict["NAME"]).parent, "DATABASE_URL")
+    workspaces = Path(settings.WORKSPACES)
+    if workspaces.exists() or Path(settings.DATA_DIR) not in workspaces.parents:
+        places.setdefault(workspaces, "WORKSPACES")
     return [
         Error(f"Parley cannot write to {place}: {problem}.", hint=f"Set {name} to another place.", id="parley.E002")
         for place, name in places.items()
@@ -154,17 +161,6 @@ def push_messages(**kwargs: Any) -> list[CheckMessage]:
         text = "VAPID_PRIVATE_KEY is set, and neither VAPID_SUBJECT nor a PUBLIC_URL with https://."
         return [Error(text, hint=hint, id="parley.E017")]
     return []
-
-
-@register()
-def port(**kwargs: Any) -> list[CheckMessage]:
-    """There is such a port."""
-    ports = {"PORT": settings.PORT, "MONITORING_PORT": settings.MONITORING_PORT}
-    return [
-        Error(f"{name}={number} is not a port.", hint=f"Ports go up to {HIGHEST_PORT}.", id="parley.E005")
-        for name, number in ports.items()
-        if not 0 <= number <= HIGHEST_PORT
-    ]
 
 
 @register()
@@ -234,19 +230,6 @@ def processes(**kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
-def capacity(**kwargs: Any) -> list[CheckMessage]:
-    """A process can run sessions, and its time to stop is a time."""
-    if settings.CAPACITY < 1:
-        text = f"CAPACITY={settings.CAPACITY} lets this process run no session."
-        return [Error(text, hint="Set it to 1 or more; RUNNER=none runs no agents.", id="parley.E011")]
-    if settings.GRACE_SECONDS < 0:
-        return [
-            Error(f"GRACE_SECONDS={settings.GRACE_SECONDS} is no time.", hint="Set it to 0 or more.", id="parley.E012")
-        ]
-    return []
-
-
-@register()
 def limits(**kwargs: Any) -> list[CheckMessage]:
     """LIMITS and QUOTAS can be read."""
     try:
@@ -267,7 +250,14 @@ def limits(**kwargs: Any) -> list[CheckMessage]:
 @register()
 def exposure(**kwargs: Any) -> list[CheckMessage]:
     """Who lets others in knows it."""
-    return [] if _is_loopback(settings.HOST) else list(_exposed())
+    if _is_loopback(settings.HOST):
+        return []
+    try:
+        host_name(settings.HOST)
+    except ValueError:
+        hint = "Set it to 127.0.0.1, or to 0.0.0.0 for all networks of this machine."
+        return [Error(f"HOST={settings.HOST} is no address of a machine.", hint=hint, id="parley.E020")]
+    return list(_exposed())
 
 
 def _exposed() -> Iterator[CheckMessage]:

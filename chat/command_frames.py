@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, get_args
@@ -65,4 +66,16 @@ def checked(data: dict[str, Any]) -> Command:
 def _explain(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"] if part not in _TYPES) or "type"
-    return f"{place}: {first['msg']}"[:LONGEST_EXPLANATION]
+    return f"{place}: {problem_of(first)}"[:LONGEST_EXPLANATION]
+
+
+def problem_of(found: Mapping[str, Any]) -> str:
+    """Return what is wrong with a field as a sentence for programmers, in English, from an error of Pydantic's."""
+    match found["type"]:
+        case "missing" | "union_tag_not_found":
+            return "This field is required."
+        case "extra_forbidden":
+            return "There is no such field."
+        case "union_tag_invalid":
+            return f"It is none of {found['ctx']['expected_tags']}."
+    return f"{str(found['msg']).removeprefix('Value error, ').rstrip('.')}."

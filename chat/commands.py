@@ -304,9 +304,10 @@ class SetAgent(AgentCommand):
 
 @command
 class AddAgent(AgentCommand):
-    """Add another agent, which answers messages that mention it."""
+    """Add another agent, which answers messages that mention it. `again`: one that was removed, as it was."""
 
     type: Literal["add_agent"]
+    again: bool = False
 
 
 @command

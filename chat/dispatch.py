@@ -283,7 +283,7 @@ def _set_agent(user: User, session: Session, command: commands.SetAgent) -> None
 
 @handles(commands.AddAgent)
 def _add_agent(user: User, session: Session, command: commands.AddAgent) -> None:
-    agents.add_agent(session=session, author=user, agent=command.agent)
+    agents.add_agent(session=session, author=user, agent=command.agent, again=command.again)
 
 
 @handles(commands.RemoveAgent)

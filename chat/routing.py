@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from django.urls import path
+from channels.security.websocket import WebsocketDenier
+from django.urls import path, re_path
 
 from chat.consumers import EventsConsumer, NotificationConsumer, PageConsumer
 
@@ -10,9 +11,12 @@ from chat.consumers import EventsConsumer, NotificationConsumer, PageConsumer
 events: Any = EventsConsumer.as_asgi()
 page: Any = PageConsumer.as_asgi()
 me: Any = NotificationConsumer.as_asgi()
+none: Any = WebsocketDenier.as_asgi()
 
 websocket_urlpatterns: list[Any] = [
     path("ws/sessions/<str:session_id>/", events),
     path("ws/sessions/<str:session_id>/page", page),
     path("ws/me", me),
+    # Without it, the router would raise for any other address.
+    re_path(r"", none),
 ]

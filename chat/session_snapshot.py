@@ -24,6 +24,7 @@ class SessionSnapshot:
     `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `agent_icon` is the
     icon of its own agent; "" for none. `reasoning_effort` and `thinking_budget` are the session's choice as far as its
     model offers one; "" and None leave it to the model.
+    `archived_by` and `archived_by_id` are of the user who has archived it, "" and None if it is not archived.
     `activity` is "compacting" while the agent summarises earlier messages instead of answering.
     """
 
@@ -50,6 +51,8 @@ class SessionSnapshot:
     reasoning_effort: str = ""
     thinking_budget: int | None = None
     activity: Activity = ""
+    archived_by: str = ""
+    archived_by_id: int | None = None
 
     @classmethod
     def from_row(
@@ -63,6 +66,7 @@ class SessionSnapshot:
         activity: Activity = "",
         agent_icon: str = "",
     ) -> SessionSnapshot:
+        archiver = session.archived_by if session.status == Session.Status.ARCHIVED else None
         return cls(
             id=session.id,
             title=session.title,
@@ -87,6 +91,8 @@ class SessionSnapshot:
             reasoning_effort=reasoning.effort,
             thinking_budget=reasoning.budget,
             activity=activity,
+            archived_by=archiver.sender if archiver else "",
+            archived_by_id=archiver.pk if archiver else None,
         )
 
     @property

@@ -160,7 +160,7 @@ class MessageSnapshot:
     follows the message, and which of them follows it now, from 1; 0 if there is only one.
     `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09): `workflow_id` is the id of a schedule,
     and `schedule` what that was then. `summarises`: the number of messages
-    that a summary stands for.
+    that a summary stands for, and `made_at` when it was made: its `timestamp` is that of the message before it.
     """
 
     id: str
@@ -204,6 +204,7 @@ class MessageSnapshot:
     mentions: tuple[MentionSnapshot, ...] = ()
     agent_mentions: tuple[AgentMentionSnapshot, ...] = ()
     summarises: int | None = None
+    made_at: str | None = None
     attempt_count: int = 0
     attempt_current: int = 0
 
@@ -239,6 +240,7 @@ class MessageSnapshot:
             agent_mentions=_agent_mentions(row),
             for_agent=row.for_agent,
             summarises=row.summarises,
+            made_at=row.created_at.isoformat() if row.summarises is not None else None,
             attempt_count=row.attempt_count,
             attempt_current=row.attempt_current,
             mode=row.mode,

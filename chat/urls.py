@@ -94,6 +94,7 @@ urlpatterns = [
     path("sessions/<str:session_id>/compare", history.compare, name="session-compare"),
     path("sessions/<str:session_id>/find", messages.find, name="session-find"),
     path("sessions/<str:session_id>/attachments", attachments.upload, name="session-attachments"),
+    path("sessions/<str:session_id>/attachments/unsent", attachments.unsent, name="session-unsent-attachments"),
     path("attachments/<slug:attachment_id>", attachments.whole, name="attachment"),
     path("attachments/<slug:attachment_id>/thumb", attachments.thumb, name="attachment-thumb"),
     path("attachments/<slug:attachment_id>/remove", attachments.remove, name="attachment-remove"),

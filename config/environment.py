@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import environ
 
 from agents.toolbox.address_policy import host_pattern
+from config.addresses import host_name, web_origin
 
+Number = TypeVar("Number", int, float)
 SQLITE = "django.db.backends.sqlite3"
 SCHEMES = {"sqlite", "postgres", "postgresql"}
+# Above what any setting needs, and below what databases and clocks take.
+LARGEST = 2**31 - 1
+# A hundred years: a date so long ago still exists.
+MOST_DAYS = 36_500
+HIGHEST_PORT = 65_535
 FLAGS = {"": False, "0": False, "false": False, "no": False, "off": False}
 FLAGS |= {"1": True, "true": True, "yes": True, "on": True}
 
@@ -33,14 +40,19 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
             raise _refusal(var, f"is 1 or 0, not {self.ENVIRON[var]!r}")
         return value
 
+    def whole(self, var: str, *, default: int, at_least: int = 0, at_most: int = LARGEST) -> int:
+        """Return the whole number in `var`, which has to be in a range."""
+        return _within(var, int(self.int(var, default=default)), at_least, at_most)
+
+    def number(self, var: str, *, default: float, at_least: float = 0) -> float:
+        """Return the number in `var`, which has to be in a range."""
+        return _within(var, float(self.float(var, default=default)), at_least, LARGEST)
+
     def days(self, var: str, *, default: int) -> int:
         """Return the number of days in `var`: 0, or set but empty, switches off what it is for."""
         if self.ENVIRON.get(var) == "":
             return 0
-        value: int = self.int(var, default=default)
-        if value < 0:
-            raise _refusal(var, f"is a number of days, not {value}")
-        return value
+        return self.whole(var, default=default, at_most=MOST_DAYS)
 
     def choice(self, var: str, *allowed: str) -> str:
         """Return which of the `allowed` words `var` holds, in whatever case; the first is the default."""
@@ -57,6 +69,32 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
         except ValueError:
             raise _refusal(var, "is a list of hosts such as tickets.lan or *.example.com") from None
 
+    def origin(self, var: str, *, default: str) -> str:
+        """Return the address in `var`, scheme and host and perhaps port, as browsers write it."""
+        value: str = self.str(var, default=default)
+        try:
+            return web_origin(value) if value else ""
+        except ValueError:
+            shown = "" if "@" in value else f", not {value!r}"  # it may hold a password
+            problem = f"is an address without a path, such as https://chat.example.org{shown}"
+            raise _refusal(var, problem) from None
+
+    def origins(self, var: str, *, default: list[str]) -> list[str]:
+        """Return the addresses in `var`, separated by commas."""
+        try:
+            return [web_origin(value, with_wildcard=True) for value in self.list(var, default=default)]
+        except ValueError as error:
+            problem = f"is a list of addresses without paths, such as https://chat.example.org, not {str(error)!r}"
+            raise _refusal(var, problem) from None
+
+    def host_names(self, var: str, *, default: list[str]) -> list[str]:
+        """Return the names in `var`, separated by commas, under which this server is reached."""
+        try:
+            return [host_name(value) for value in self.list(var, default=[])] or default
+        except ValueError as error:
+            problem = f"is a list of names without https://, ports and paths: chat.example.org, not {str(error)!r}"
+            raise _refusal(var, problem) from None
+
     def database(self, var: str, *, sqlite: Path) -> dict[str, Any]:
         """Return Django's form of the address in `var`; without one, of the file `sqlite`."""
         address: str = self.str(var, default="")
@@ -65,9 +103,27 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
         try:
             if address.partition("://")[0] not in SCHEMES:
                 raise ValueError(address)
-            return dict(self.db_url_config(address))
+            found = dict(self.db_url_config(address))
+            if found["NAME"] in ("", ":memory:"):  # other connections would not see what one has written
+                raise ValueError(address)
         except ValueError:  # the address may hold a password: it is not repeated here
             raise _refusal(var, "is sqlite:////path/to/file or postgres://user:password@host:port/name") from None
+        if found["ENGINE"] == SQLITE and not (folder := Path(found["NAME"]).parent).is_dir():
+            raise _refusal(var, f"names a file in a folder that is not there, no folder {folder}")
+        return found
+
+    def redis(self, var: str) -> str:
+        """Return the address in `var`; "" if there is none."""
+        address: str = self.str(var, default="")
+        if address and not (address.startswith(("redis://", "rediss://", "unix://")) and address.partition("://")[2]):
+            raise _refusal(var, "is redis://user:password@host:port/number, or unix:///path/to/socket")
+        return address
+
+
+def _within(var: str, value: Number, at_least: float, at_most: float) -> Number:
+    if at_least <= value <= at_most:  # not so for "nan"
+        return value
+    raise _refusal(var, f"is a number from {at_least:g} to {at_most}, not {value}")
 
 
 def _refusal(var: str, problem: str) -> SystemExit:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from config import postgres
 from config.data_folder import secret_key, vapid_key
-from config.environment import SQLITE, Environment
+from config.environment import HIGHEST_PORT, SQLITE, Environment
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment()
@@ -19,15 +19,17 @@ DATA_DIR = Path(env.str("PARLEY_DATA", default=str(BASE_DIR / "var")))
 
 DEBUG = env.flag("DEBUG")
 SECRET_KEY = env.str("SECRET_KEY", default="") or secret_key(DATA_DIR)
+# SECRET_KEY_FALLBACKS: earlier keys. What they have signed and encrypted stays valid.
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 HOST = env.str("HOST", default="127.0.0.1")
-PORT = env.int("PORT", default=8000)
+PORT = env.whole("PORT", default=8000, at_most=HIGHEST_PORT)
 # WEB_SERVER: which server `manage.py serve` runs; both have the same limits.
 WEB_SERVER = env.choice("WEB_SERVER", "uvicorn", "daphne")
 # PUBLIC_URL: where people reach Parley when that is not http://HOST:PORT (behind a proxy): used in printed links.
-PUBLIC_URL = env.str("PUBLIC_URL", default="").rstrip("/")
+PUBLIC_URL = env.origin("PUBLIC_URL", default="")
 PUBLIC_HOSTS = [host] if (host := urlsplit(PUBLIC_URL).hostname) else []
-ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", HOST, *PUBLIC_HOSTS])
-CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[PUBLIC_URL] if PUBLIC_URL else [])
+ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", HOST, *PUBLIC_HOSTS])
+CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS", default=[PUBLIC_URL] if PUBLIC_URL else [])
 
 INSTALLED_APPS = [
     # Ahead of chat, which takes their pages out of the admin: those show secrets.
@@ -100,7 +102,7 @@ TEMPLATES = [
 
 # STATEMENT_SECONDS: how long PostgreSQL may work on one statement of a request, before it answers "try again"; 0: for
 # as long as it takes.
-STATEMENT_SECONDS = env.float("STATEMENT_SECONDS", default=5.0)
+STATEMENT_SECONDS = env.number("STATEMENT_SECONDS", default=5.0)
 # DATABASE_URL: SQLite in DATA_DIR unless told otherwise, or postgres://user:password@host/name.
 DATABASES = {"default": env.database("DATABASE_URL", sqlite=DATA_DIR / "parley.sqlite3")}
 if DATABASES["default"]["ENGINE"] == SQLITE:
@@ -129,10 +131,10 @@ else:
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # BACKUPS: how many copies of a SQLite database are kept that a start makes before it updates the database; 0: none.
-BACKUPS = env.int("BACKUPS", default=3)
+BACKUPS = env.whole("BACKUPS", default=3)
 
 # REDIS_URL: needed as soon as there is more than one web process; otherwise everything stays in memory.
-REDIS_URL = env.str("REDIS_URL", default="")
+REDIS_URL = env.redis("REDIS_URL")
 REDIS_PREFIX = env.str("REDIS_PREFIX", default="parley")
 CHANNEL_LAYERS = {
     "default": {
@@ -234,7 +236,7 @@ CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}parley_csrf"
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^api/"]
 # HSTS_SECONDS: for how long browsers that have been here use nothing but HTTPS; 0 does not ask them to.
-SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=31_536_000) if HTTPS else 0
+SECURE_HSTS_SECONDS = env.whole("HSTS_SECONDS", default=31_536_000) if HTTPS else 0
 # What other hosts of the domain do, and whether browsers come with this one built in, is not for Parley to decide.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 CSRF_FAILURE_VIEW = "chat.views.requests.too_old"
@@ -244,14 +246,14 @@ SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
 # The longest text that one message may have, in characters; longer ones are refused with a clear error (MSG-12).
-MAX_MESSAGE_CHARS = env.int("MAX_MESSAGE_CHARS", default=2_000_000)
+MAX_MESSAGE_CHARS = env.whole("MAX_MESSAGE_CHARS", default=2_000_000, at_least=1)
 # The largest body but for files: the longest message (or system prompt) in JSON or in a form, which take up to twelve
 # bytes for a character (\ud83d\ude00, %F0%9F%98%80). chat/asgi/bodies.py holds it before Django reads a body.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 12 * max(MAX_MESSAGE_CHARS, 200_000) + 1024 * 1024
 # The largest file that one may attach to a message.
-MAX_ATTACHMENT_MB = env.int("MAX_ATTACHMENT_MB", default=20)
+MAX_ATTACHMENT_MB = env.whole("MAX_ATTACHMENT_MB", default=20, at_least=1)
 # The largest file of conversations that one may import, unpacked. Reading it takes some five times its size in memory.
-MAX_IMPORT_MB = env.int("MAX_IMPORT_MB", default=100)
+MAX_IMPORT_MB = env.whole("MAX_IMPORT_MB", default=100, at_least=1)
 
 # PURGE_AFTER_DAYS: sessions and messages that users deleted are gone for good after so many days; 0 or empty: never.
 PURGE_AFTER_DAYS = env.days("PURGE_AFTER_DAYS", default=30)
@@ -259,11 +261,11 @@ PURGE_AFTER_DAYS = env.days("PURGE_AFTER_DAYS", default=30)
 RETENTION_DAYS = env.days("RETENTION_DAYS", default=0)
 # SOCKETS_PER_USER, STREAMS_PER_USER: how many sockets, and how many event streams and API requests that wait for a
 # turn, a user may have open at once in each process; 0: any number.
-SOCKETS_PER_USER = env.int("SOCKETS_PER_USER", default=30)
-STREAMS_PER_USER = env.int("STREAMS_PER_USER", default=20)
+SOCKETS_PER_USER = env.whole("SOCKETS_PER_USER", default=30)
+STREAMS_PER_USER = env.whole("STREAMS_PER_USER", default=20)
 # CONNECTIONS_PER_ADDRESS: how many connections one address may have, 0: any number. With HTTPS=1 all of them come from
 # the proxy, which has to count them.
-CONNECTIONS_PER_ADDRESS = env.int("CONNECTIONS_PER_ADDRESS", default=500)
+CONNECTIONS_PER_ADDRESS = env.whole("CONNECTIONS_PER_ADDRESS", default=500)
 
 # LIMITS: other rate limits than the defaults in chat/limits/rates.py, as "sends=60/minute, forks=0"; 0 means no
 # limit.
@@ -271,7 +273,7 @@ LIMITS = env.str("LIMITS", default="")
 # QUOTAS: other quotas than the defaults in chat/limits/quotas.py, as "tokens_per_day=5000000"; 0: no limit.
 QUOTAS = env.str("QUOTAS", default="")
 # MIN_FREE_DISK_MB: with less free disk than this, uploads, imports, forks and long messages are refused; 0: never.
-MIN_FREE_DISK_MB = env.int("MIN_FREE_DISK_MB", default=200)
+MIN_FREE_DISK_MB = env.whole("MIN_FREE_DISK_MB", default=200)
 
 # PARLEY_CONFIG: a TOML or JSON file with providers, models and agents (docs/models.md); empty: from the environment.
 PARLEY_CONFIG = env.str("PARLEY_CONFIG", default="")
@@ -293,23 +295,23 @@ WEBHOOK_INTERNAL_HOSTS = env.hosts("WEBHOOK_INTERNAL_HOSTS")
 # RUNNER: "embedded" runs the agents inside the server process; "none" leaves them to other processes.
 RUNNER = env.choice("RUNNER", "embedded", "none")
 # CAPACITY: how many sessions one process runs at once; further ones wait for a free place, or for another process.
-CAPACITY = env.int("CAPACITY", default=2000)
+CAPACITY = env.whole("CAPACITY", default=2000, at_least=1)
 # CHECK_CONTEXT_CACHE: whether the rows of a context that a process keeps are compared with the stored ones each time.
 CHECK_CONTEXT_CACHE = env.flag("CHECK_CONTEXT_CACHE")
 # GRACE_SECONDS: how long a process that is asked to stop lets its turns run on. Other processes continue the rest, or
 # the next start does.
-GRACE_SECONDS = env.float("GRACE_SECONDS", default=0 if not REDIS_URL else 300)
+GRACE_SECONDS = env.number("GRACE_SECONDS", default=0 if not REDIS_URL else 300)
 # ANSWER_DAYS: how long an agent waits for an answer of people; 0: for ever.
-ANSWER_DAYS = env.int("ANSWER_DAYS", default=30)
+ANSWER_DAYS = env.days("ANSWER_DAYS", default=30)
 # RECOVERY: what happens to a turn whose process died: "resume" it, or "close" it as interrupted.
 RECOVERY = env.choice("RECOVERY", "resume", "close")
 # A worker's claim on its sessions ends this long after its last sign of life.
-LEASE_SECONDS = env.float("LEASE_SECONDS", default=10.0)
+LEASE_SECONDS = env.number("LEASE_SECONDS", default=10.0)
 
 # SECURITY_LOG_DAYS: how long the security log keeps its rows; 0 keeps them for ever.
-SECURITY_LOG_DAYS = env.int("SECURITY_LOG_DAYS", default=365)
+SECURITY_LOG_DAYS = env.days("SECURITY_LOG_DAYS", default=365)
 # MONITORING_PORT: where this process answers /metrics, /healthz and /readyz, apart from its pages; 0: nowhere.
-MONITORING_PORT = env.int("MONITORING_PORT", default=0)
+MONITORING_PORT = env.whole("MONITORING_PORT", default=0, at_most=HIGHEST_PORT)
 MONITORING_HOST = env.str("MONITORING_HOST", default=HOST)
 
 # OTEL_EXPORTER_OTLP_ENDPOINT: where traces go (chat/runner/tracing.py); empty: nowhere.

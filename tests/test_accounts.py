@@ -35,7 +35,9 @@ def invitation(session: Session, administrator: User) -> str:
 
 def register(token: str, **changes: str) -> tuple[User, Session]:
     given = {"username": "ana", "display_name": "Ana", "password": PASSWORD, **changes}
-    return accounts.register(token=token, **given)
+    user, joined = accounts.register(token=token, **given)
+    assert isinstance(joined, Session)
+    return user, joined
 
 
 def test_first_administrator_is_made_where_nobody_is(administrator: User) -> None:

@@ -11,6 +11,7 @@ from chat.transfer.exporting.as_json import SESSION
 COLUMNS = {field.attname for field in Session._meta.concrete_fields}
 # Of the server that has the session, or of its rows.
 INTERNAL = {
+    "archived_by_id",
     "caller_session_id",
     "caller_message_id",
     "purged_revision",

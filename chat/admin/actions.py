@@ -39,7 +39,7 @@ def stop_session(user: User, session: Session) -> bool:
 def archive_session(user: User, session: Session) -> bool:
     if session.status == Session.Status.ARCHIVED:
         return False
-    actions.set_archived(session=session, archived=True)
+    actions.set_archived(session=session, author=user, archived=True)
     audit_log.log_change(user, session, audit_log.ARCHIVED)
     return True
 
@@ -47,7 +47,7 @@ def archive_session(user: User, session: Session) -> bool:
 def unarchive_session(user: User, session: Session) -> bool:
     if session.status == Session.Status.ACTIVE:
         return False
-    actions.set_archived(session=session, archived=False)
+    actions.set_archived(session=session, author=user, archived=False)
     audit_log.log_change(user, session, audit_log.UNARCHIVED)
     return True
 

@@ -83,6 +83,7 @@ KINDS: dict[str, Any] = {
     Kind.MCP_SERVER_REMOVED: _("Removed an MCP server"),
     Kind.MCP_SERVER_CONNECTED: _("Signed in to an MCP server"),
     Kind.MCP_SERVER_DISCONNECTED: _("Disconnected an MCP server"),
+    Kind.WORKSPACE_RENAMED: _("Renamed a workspace"),
     Kind.WEBHOOK_ADDED: _("Added a webhook"),
     Kind.WEBHOOK_CHANGED: _("Changed a webhook"),
     Kind.WEBHOOK_REMOVED: _("Removed a webhook"),

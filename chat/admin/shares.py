@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from chat.admin.base import ReadOnly, time_column
 from chat.admin.permissions import StaffRequest, may_read_messages
 from chat.errors import NoSuchSession
-from chat.models import Invitation, Share
-from chat.services.people import sharing
+from chat.models import Invitation, Share, WorkspaceInvitation
+from chat.services.people import sharing, workspace_invitations
 from chat.services.people.security_log import Kind, record
 
 
@@ -105,4 +105,39 @@ class InvitationAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ignor
 
     @admin.display(description=_("active"), boolean=True)
     def works(self, invitation: Invitation) -> bool:
+        return bool(getattr(invitation, "is_valid", False))
+
+
+@admin.register(WorkspaceInvitation)
+class WorkspaceInvitationAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+    fields = list_display = (
+        *("workspace", "created_by", time_column(WorkspaceInvitation, "created_at")),
+        *(time_column(WorkspaceInvitation, "expires_at"), "uses", "max_uses", "works"),
+    )
+    list_filter = (("workspace", admin.RelatedOnlyFieldListFilter),)
+    show_facets = admin.ShowFacets.NEVER
+    list_select_related = ("workspace", "created_by")
+    search_fields = ("workspace__name", "created_by__username", "created_by__display_name")
+    ordering = ("-created_at",)
+    list_per_page = 50
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[WorkspaceInvitation]:
+        valid = workspace_invitations.valid_invitations().filter(pk=OuterRef("pk"))
+        found: QuerySet[WorkspaceInvitation] = super().get_queryset(request).annotate(is_valid=Exists(valid))
+        return found
+
+    def delete_model(self, request: StaffRequest, obj: WorkspaceInvitation) -> None:  # type: ignore[override]  # only staff get here
+        self._record(request, obj)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: StaffRequest, queryset: QuerySet[WorkspaceInvitation]) -> None:  # type: ignore[override]  # likewise
+        for row in queryset.select_related("workspace"):
+            self._record(request, row)
+        super().delete_queryset(request, queryset)
+
+    def _record(self, request: StaffRequest, row: WorkspaceInvitation) -> None:
+        record(Kind.INVITATION_ENDED, actor=request.user, target=row.workspace, invitation=row.pk)
+
+    @admin.display(description=_("active"), boolean=True)
+    def works(self, invitation: WorkspaceInvitation) -> bool:
         return bool(getattr(invitation, "is_valid", False))

@@ -18,7 +18,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from pydantic import ConfigDict, Field
 
 from chat.api.parsing import NotJson
-from chat.command_frames import LONGEST_EXPLANATION, MalformedCommand
+from chat.command_frames import LONGEST_EXPLANATION, MalformedCommand, problem_of
 from chat.db import is_away
 from chat.errors import (
     Busy,
@@ -173,7 +173,7 @@ def _http_error(request: HttpRequest, error: Any) -> HttpResponse:
 
 def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
     """List the invalid fields with their errors. The values that the client sent are not repeated."""
-    found = [(_field(each["loc"]), each["msg"]) for each in error.errors[:MOST_ERRORS]]
+    found = [(_field(each["loc"]), problem_of(each)) for each in error.errors[:MOST_ERRORS]]
     field, message = found[0] if found else ("", "")
     detail = f"{field or 'body'}: {message}"[:LONGEST_EXPLANATION]
     errors = [

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from chat.access import workspace_where
 from chat.api.auth import ApiRequest
-from chat.api.parsing import Body
+from chat.api.parsing import Body, RowId
 from chat.api.responses import json_response, no_content
 from chat.downloads import file_name, passed_on
 from chat.limits import quotas
@@ -44,7 +44,7 @@ class WorkspaceOut(Schema):
 
 
 class WorkspaceChange(Body):
-    name: Annotated[str, Field(max_length=1000)]
+    name: Annotated[str, Field(max_length=1000, description="The new name")]
 
 
 class WorkspaceNameOut(Schema):
@@ -102,7 +102,7 @@ class WorkspaceMembers(Schema):
 
 
 class MemberChange(Body):
-    role: Literal["owner", "admin", "member"]
+    role: Literal["owner", "admin", "member"] = Field(description="The new role; only owners make owners")
 
 
 class OwnerUsageOut(Schema):
@@ -204,7 +204,7 @@ def list_members(request: ApiRequest, workspace_id: int) -> HttpResponse:
     operation_id="changeMember",
     summary="Change a member's role",
 )
-def change_member(request: ApiRequest, workspace_id: int, user_id: int, body: MemberChange) -> HttpResponse:
+def change_member(request: ApiRequest, workspace_id: int, user_id: RowId, body: MemberChange) -> HttpResponse:
     """Only owners and admins may, and only owners make or change owners. The last owner stays one."""
     each = members.change_role(author=request.user, workspace_id=workspace_id, user_id=user_id, role=body.role)
     member = {"user_id": each.user_id, "username": each.user.username, "name": each.user.sender, "role": each.role}
@@ -217,7 +217,7 @@ def change_member(request: ApiRequest, workspace_id: int, user_id: int, body: Me
     operation_id="removeMember",
     summary="Remove a member",
 )
-def remove_member(request: ApiRequest, workspace_id: int, user_id: int) -> HttpResponse:
+def remove_member(request: ApiRequest, workspace_id: int, user_id: RowId) -> HttpResponse:
     """They keep their own sessions and lose those shared with them in the workspace. Members may remove themselves."""
     members.remove(author=request.user, workspace_id=workspace_id, user_id=user_id)
     return no_content()
@@ -293,7 +293,7 @@ def list_guests(request: ApiRequest) -> HttpResponse:
     operation_id="changeGuest",
     summary="Make a guest a member",
 )
-def change_guest(request: ApiRequest, workspace_id: int, user_id: int, body: GuestChange) -> HttpResponse:
+def change_guest(request: ApiRequest, workspace_id: int, user_id: RowId, body: GuestChange) -> HttpResponse:
     """Only owners and admins may. Members see who is in the workspace, and can start sessions."""
     member = guests.make_member(author=request.user, workspace_id=workspace_id, user_id=user_id)
     return json_response(request, {"user_id": member.user_id, "workspace": member.workspace_id, "role": member.role})
@@ -305,7 +305,7 @@ def change_guest(request: ApiRequest, workspace_id: int, user_id: int, body: Gue
     operation_id="removeGuest",
     summary="Remove a guest",
 )
-def remove_guest(request: ApiRequest, workspace_id: int, user_id: int) -> HttpResponse:
+def remove_guest(request: ApiRequest, workspace_id: int, user_id: RowId) -> HttpResponse:
     """They lose access to all sessions of the workspace at once. Their messages stay."""
     guests.remove(author=request.user, workspace_id=workspace_id, user_id=user_id)
     return no_content()

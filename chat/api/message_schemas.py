@@ -222,6 +222,9 @@ class MessageOut(Schema):
     summarises: int | None = Field(
         description="Of a summary: how many messages it stands for. The model is not sent what is before it"
     )
+    made_at: datetime | None = Field(
+        description="Of a summary: when it was made. Its `timestamp` is that of the message before it"
+    )
 
 
 class MessagePage(Schema):

@@ -11,11 +11,13 @@ from django.http.response import HttpResponseBase
 from ninja import Schema
 from ninja.operation import Operation
 from ninja.parser import Parser
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from chat import long_json
 from chat.command_frames import MalformedCommand
 
+# Above all ids, and what PostgreSQL and SQLite can compare with a column.
+MAX_ID = 2**62
 # A name of an agent, provider or model. PostgreSQL stores no NUL characters.
 Name = Annotated[str, Field(max_length=80, pattern=r"^[^\x00]*$")]
 
@@ -34,6 +36,14 @@ class JsonParser(Parser):
         if request.content_type != "application/json":
             raise NotJson(request.content_type)
         return long_json.loads(request.body)
+
+
+def _id_of_a_row(number: int) -> int:
+    return number if 0 < number < MAX_ID else 0
+
+
+# An id in an address. No row has one that the database cannot hold, and none has 0: the operation says what is missing.
+RowId = Annotated[int, AfterValidator(_id_of_a_row)]
 
 
 class Body(Schema):

@@ -18,7 +18,7 @@ from agents.loop import Agent
 from agents.messages import File, Json, Part
 from agents.prices import Money
 from agents.providers.base import Request, ToolSpec
-from agents.providers.forms import dialect_of, form_of, preview
+from agents.providers.forms import Form, dialect_of, form_of, preview
 from chat import ids
 from chat.access import session_for
 from chat.agents_setup import registry
@@ -31,7 +31,7 @@ from chat.projections.attached import as_text
 from chat.projections.context import context, prompt_row
 from chat.projections.context_view import Block
 from chat.projections.estimate import of_text, of_tools
-from chat.queries import presets
+from chat.queries import cast, presets
 from chat.queries.knowledge import tools_of
 from chat.queries.mcp_servers import with_servers
 from chat.queries.model_requests import past_request, requests_of
@@ -43,7 +43,6 @@ from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.session_snapshot import context_percent
 
 router = Router(tags=["Context"])
-Form = Literal["openai", "responses", "anthropic"]
 FORM = (
     "The vendor's API form: OpenAI's Chat Completions or Responses, or Anthropic's Messages. "
     "Default: that of the session's provider"
@@ -51,7 +50,11 @@ FORM = (
 MOST_REQUESTS = 100
 
 
-class ContextQuery(Schema):
+class AgentQuery(Schema):
+    agent: str = Field("", max_length=200, description="One of the session's agents, by name; its own if left out")
+
+
+class ContextQuery(AgentQuery):
     form: Form | None = Field(None, description=FORM)
     file_data: bool = Field(False, description="Include the bytes of files, which may be megabytes")
 
@@ -115,7 +118,7 @@ class ContextEstimate(Schema):
 
 class RequestsQuery(Schema):
     before: str | None = Field(None, max_length=32, pattern=r"^[A-Za-z0-9_]+$", description="`next` of the page before")
-    limit: int = Field(50, ge=1, le=MOST_REQUESTS)
+    limit: int = Field(50, ge=1, le=MOST_REQUESTS, description="The most that a page has")
 
 
 class RequestSummary(Schema):
@@ -182,7 +185,8 @@ class UsageOut(Schema):
 def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]) -> HttpResponse:
     """The next request to the model, in the form of the vendor's API. Append a message to continue elsewhere."""
     session = session_of(request, session_id)
-    upcoming = next_request(session, reader=read if query.file_data else _reference)
+    _require_agent(session, query.agent)
+    upcoming = next_request(session, reader=read if query.file_data else _reference, agent=query.agent)
     provider = upcoming.agent.provider if upcoming.agent else None
     form = query.form or form_of(provider, upcoming.request.model)
     name = upcoming.provider_name
@@ -204,16 +208,17 @@ def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]
     operation_id="estimateContext",
     summary="Estimate the tokens of the next request",
 )
-def estimate_context(request: ApiRequest, session_id: str) -> HttpResponse:
+def estimate_context(request: ApiRequest, session_id: str, query: Query[AgentQuery]) -> HttpResponse:
     """The tokens of each message, and why messages are not sent."""
     session = session_of(request, session_id)
-    upcoming = next_request(session, *MEASURED)
+    _require_agent(session, query.agent)
+    upcoming = next_request(session, *MEASURED, agent=query.agent)
     blocks, measure = upcoming.estimate()
     total = measure.tokens(measure.estimate)
     estimate = {
         "tokens": total,
-        "context_window": session.context_window,
-        "percent": context_percent(total, session.context_window),
+        "context_window": upcoming.window,
+        "percent": context_percent(total, upcoming.window),
         "calibrated": measure.read is not None,
         "system_tokens": measure.tokens(of_text(upcoming.system)),
         "tools_tokens": measure.tokens(of_tools(upcoming.tools)),
@@ -311,6 +316,11 @@ def _files(rows: Iterable[ChatMessage], files: FileParts) -> Iterator[Json]:
                 "sent_as": sent_as or ("text" if attachment.text else "name"),
                 "label": getattr(parts[0], "text", "").partition("\n")[0],
             }
+
+
+def _require_agent(session: Session, name: str) -> None:
+    if name and name not in {session.agent, *(each.name for each in cast.others(session))}:
+        raise ServiceError("no_such_agent", _("There is no agent of this name in the session."))
 
 
 def _problem(upcoming: NextRequest) -> str | None:

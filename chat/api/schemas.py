@@ -95,6 +95,8 @@ class SessionState(Schema):
     activity: Activity = Field(
         description="`compacting` while the agent summarizes earlier messages; else empty. `retrying` is in events only"
     )
+    archived_by: str = Field(description="Who has archived it; empty if it is not archived, or that is not known")
+    archived_by_id: int | None
 
 
 class SessionOut(SessionState):

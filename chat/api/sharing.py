@@ -13,7 +13,7 @@ from pydantic import Field
 
 from chat.api.auth import ApiRequest, session_of
 from chat.api.message_schemas import SESSION_ID
-from chat.api.parsing import Body
+from chat.api.parsing import Body, RowId
 from chat.api.responses import json_response, no_content
 from chat.api.schemas import RoleName
 from chat.models import SessionRole, User
@@ -22,7 +22,7 @@ from chat.services.people import sharing
 router = Router(tags=["Sharing"])
 SharedRole = Literal["viewer", "editor"]
 WorkspaceRole = Literal["", "viewer", "editor"]
-MAX_ID = 2**62
+ROLE = "What they may do: read (`viewer`), or write, too (`editor`)"
 
 
 class SessionMember(Schema):
@@ -45,7 +45,7 @@ class SessionMembers(Schema):
 
 
 class Share(Body):
-    role: SharedRole
+    role: SharedRole = Field(description=ROLE)
 
 
 class WorkspaceAccess(Body):
@@ -71,7 +71,7 @@ class Invitations(Schema):
 
 
 class NewInvitation(Body):
-    role: SharedRole
+    role: SharedRole = Field(description=ROLE)
     max_uses: int = Field(1, ge=1, le=sharing.MAX_USES, description="How many users may join by the link")
 
 
@@ -133,7 +133,7 @@ def open_to_workspace(request: ApiRequest, session_id: str, body: WorkspaceAcces
     operation_id="shareSession",
     summary="Share a session",
 )
-def share(request: ApiRequest, session_id: str, user_id: int, body: Share) -> HttpResponse:
+def share(request: ApiRequest, session_id: str, user_id: RowId, body: Share) -> HttpResponse:
     """Give a member or guest of the workspace access, or change their role. Only the owner may."""
     session = session_of(request, session_id, SessionRole.OWNER)
     sharing.share(session=session, author=request.user, user=_user(user_id), role=body.role)
@@ -146,7 +146,7 @@ def share(request: ApiRequest, session_id: str, user_id: int, body: Share) -> Ht
     operation_id="unshareSession",
     summary="Withdraw access",
 )
-def unshare(request: ApiRequest, session_id: str, user_id: int) -> HttpResponse:
+def unshare(request: ApiRequest, session_id: str, user_id: RowId) -> HttpResponse:
     """Only the owner may. The session's invitation links end too, since one of them could let the user in again."""
     session = session_of(request, session_id, SessionRole.OWNER)
     sharing.unshare(session=session, author=request.user, user=_user(user_id))
@@ -215,11 +215,10 @@ def revoke_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
     operation_id="revokeInvitation",
     summary="End an invitation link",
 )
-def revoke_invitation(request: ApiRequest, session_id: str, invitation_id: int) -> HttpResponse:
+def revoke_invitation(request: ApiRequest, session_id: str, invitation_id: RowId) -> HttpResponse:
     """Only the owner may. Ending a link again is no error."""
     session = session_of(request, session_id, SessionRole.OWNER)
-    if 0 < invitation_id < MAX_ID:
-        sharing.end_invitation(session=session, author=request.user, invitation_id=invitation_id)
+    sharing.end_invitation(session=session, author=request.user, invitation_id=invitation_id)
     return no_content()
 
 
@@ -237,5 +236,5 @@ def accept_invitation(request: ApiRequest, body: InvitationToken) -> HttpRespons
 
 def _user(user_id: int) -> User:
     """Return a user. An unknown id gets the same error as a user outside the workspace, so it reveals no ids."""
-    user = User.objects.filter(pk=user_id).first() if 0 < user_id < MAX_ID else None
+    user = User.objects.filter(pk=user_id).first()
     return user or User(pk=0)

@@ -37,7 +37,7 @@ from chat.models.session import APPROVED, IMPORTED, SENDING, Session
 from chat.models.usage import DailyUsage
 from chat.models.user import User
 from chat.models.webhook import TEST_EVENT, Webhook, WebhookDelivery, WebhookEvent
-from chat.models.workspace import ApprovalRule, Membership, Workspace
+from chat.models.workspace import ApprovalRule, Membership, Workspace, WorkspaceInvitation
 
 __all__ = [
     "APPROVED",
@@ -91,6 +91,7 @@ __all__ = [
     "WebhookEvent",
     "Worker",
     "Workspace",
+    "WorkspaceInvitation",
     "attached_to",
     "may_have_files",
     "without_files",

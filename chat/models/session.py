@@ -11,7 +11,8 @@ from django.utils.translation import gettext_lazy as _
 from chat import ids
 from chat.models.workspace import Workspace
 
-# A key of `Session.config`: the session was imported from a file, so its content is not trusted.
+# A key of `Session.config`: the session was imported from a file, so its content is not trusted. The time,
+# or only true.
 IMPORTED = "imported"
 # Likewise: the rules by which people have approved tool calls in this session.
 APPROVED = "approved"
@@ -90,6 +91,9 @@ class Session(models.Model):
     # A digest of the request that made the session with an idempotency key (services/idempotency.py).
     key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     archived_at = models.DateTimeField(null=True, blank=True)
+    archived_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
     deleted_at = models.DateTimeField(null=True, blank=True)
     purged_revision = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
     building_until = models.DateTimeField(null=True, blank=True, editable=False)

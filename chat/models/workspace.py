@@ -52,6 +52,38 @@ class Membership(models.Model):
         return f"{self.user} · {self.workspace}"
 
 
+class WorkspaceInvitation(models.Model):
+    """A link that makes up to `max_uses` users members of a workspace. Only a hash of the link's token is stored.
+
+    `Invitation` is the link to one session, for guests.
+    """
+
+    workspace = models.ForeignKey(
+        Workspace, models.CASCADE, related_name="invitations", verbose_name=_("workspace"), db_index=False
+    )
+    token_hash = models.CharField(max_length=64, unique=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("created by"), db_index=False
+    )
+    max_uses = models.PositiveIntegerField(_("uses"))
+    uses = models.PositiveIntegerField(_("used"), default=0, db_default=0)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires"))
+
+    class Meta:
+        verbose_name = _("workspace invitation")
+        verbose_name_plural = _("workspace invitations")
+        indexes = (models.Index(fields=["workspace", "expires_at"], name="workspace_invitation"),)
+
+    def __str__(self) -> str:
+        return f"invitation to {self.workspace}"
+
+    @property
+    def uses_left(self) -> int:
+        """How many more users can join with the link."""
+        return max(0, self.max_uses - self.uses)
+
+
 class ApprovalRule(models.Model):
     """A rule of a workspace for tool calls in its sessions, as in `agents.approval`; for one agent, or for all ("").
 

@@ -45,6 +45,12 @@ def fetch(user: User, attachment_id: str) -> Attachment:
     return attachment
 
 
+def unsent(session_id: str, user: User) -> list[dict[str, Any]]:
+    """Tell scripts of the files that wait in the user's composer of this session, the first uploaded first."""
+    files = Attachment.objects.filter(session=session_id, user=user, message=None).defer("text")
+    return [described(file) for file in files.order_by("created_at", "pk")]
+
+
 def fetch_attachments(messages: Iterable[ChatMessage], *, with_text: bool = False) -> None:
     """Fetch the files of many messages at once, for `attached_to`; the text in them may be long."""
     with_files = (message for message in messages if may_have_files(message))

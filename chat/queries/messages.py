@@ -12,7 +12,7 @@ from django.db.models import F, Q, QuerySet
 
 from agents.elicitation import CANCELLED
 from agents.messages import Json
-from chat.models import ASKING, ChatMessage, MessageDelta, MessageStatus, Session, SessionRun
+from chat.models import ASKING, ChatMessage, MessageDelta, MessageStatus, MessageType, Session, SessionRun
 from chat.overrides.composed_queries import Composed
 from chat.queries import cast, presets, reasoning
 from chat.queries.attachments import fetch_attachments
@@ -103,6 +103,15 @@ def page_around(session: Session, message_id: str) -> Page | None:
     before = page_of(session, before_sequence=sequence + 1, limit=NEIGHBOURS)
     after = page_after(session, sequence, limit=NEIGHBOURS)
     return Page([*before.messages, *after.messages], [], before.has_older, after.has_newer)
+
+
+def last_summary(session: Session) -> tuple[str, int] | None:
+    """Return the id and the place of the summary that the model gets in place of what is before it (CTX-07)."""
+    summaries = ChatMessage.objects.in_conversation(session.pk).filter(
+        type=MessageType.TEXT, summarises__isnull=False, include_in_context=True
+    )
+    last = summaries.order_by("-sequence").only("sequence").first()
+    return None if last is None else (last.pk, last.sequence or 0)
 
 
 def page_since(session: Session, moment: datetime) -> Page | None:

@@ -1,6 +1,6 @@
 """Search: sessions by title, messages by full text, in what the person may see and nothing else, the newest first.
 
-Sessions whose title is the query, or begins with it, come before the others.
+Sessions whose title is the query, or begins with it, come before the others, and whole words before parts of words.
 
 Every term must be there, anywhere in a word, whatever its case. How the text is indexed: migrations/0004_search.py.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -25,6 +26,8 @@ from chat.limits.rates import spend
 from chat.models import ChatMessage, MessageStatus, MessageType, Session, User
 
 LIMIT = 20
+# So many times the limit are looked at, to find those with whole words.
+POOL = 3
 # So many sessions are found by what was said in them, the newest words first.
 MOST_SESSIONS = 500
 MOST_TERMS = 8
@@ -159,12 +162,13 @@ def _sessions(visible: QuerySet[Session], terms: list[str], limit: int) -> list[
     patterns = [_pattern([term]) for term in terms]
     query = " ".join(terms)
     matching = (row for row in rows.iterator() if all(pattern.search(row[1]) for pattern in patterns))
-    found = list(islice(matching, limit))
-    if len(found) == limit:  # the scan has ended early; the database finds older titles that begin so
+    found = list(islice(matching, POOL * limit))
+    if len(found) == POOL * limit:  # the scan has ended early; the database finds older titles that begin so
         seen = {row[0] for row in found}
         found += (row for row in rows.filter(title__istartswith=query)[:limit] if row[0] not in seen)
     ranked = [(_rank(row[1], query), row) for row in found]
-    ranked.sort(key=lambda each: each[0])  # stable: the newest stay first
+    whole = _whole(terms)
+    ranked.sort(key=lambda each: (each[0], whole(each[1][1])))  # stable: the newest stay first
     return [
         SessionHit(rank, pk, marked(title, terms), workspace, name, status == Session.Status.ARCHIVED, updated_at)
         for rank, (pk, title, status, updated_at, workspace, name) in ranked[:limit]
@@ -178,7 +182,38 @@ def _rank(title: str, query: str) -> int:
     return 1 if title.startswith(query) else 2
 
 
+def _whole(terms: list[str]) -> Callable[[str], int]:
+    """Return how to rank a text: 0 if it has the query in whole words, 1 if all its terms, else 2."""
+    bounded = [
+        re.compile(_edge(term[0], r"(?<!\w)") + re.escape(term) + _edge(term[-1], r"(?!\w)"), re.IGNORECASE)
+        for term in (" ".join(terms), *terms)
+    ]
+
+    def rank(text: str) -> int:
+        if bounded[0].search(text):
+            return 0
+        return 1 if all(term.search(text) for term in bounded[1:]) else 2
+
+    return rank
+
+
+def _edge(sign: str, boundary: str) -> str:
+    """Return the boundary of a word, if the term ends there with a part of one."""
+    return boundary if sign.isalnum() else ""
+
+
 def _messages(visible: QuerySet[Session], terms: list[str], limit: int) -> list[MessageHit]:
+    said = [" ".join(terms)]
+    found = _newest_with(visible, said, limit) if len(terms) > 1 else []
+    found += _newest_with(visible, terms, POOL * limit)
+    rows = list({row.pk: row for row in found}.values())
+    rows.sort(key=lambda row: row.timestamp, reverse=True)
+    whole = _whole(terms)
+    rows.sort(key=lambda row: whole(row.text))  # stable: the newest stay first
+    return [_hit(row, terms) for row in rows[:limit]]
+
+
+def _newest_with(visible: QuerySet[Session], terms: list[str], limit: int) -> list[ChatMessage]:
     found = ChatMessage.objects.filter(FOUND)
     indexed, short = _by_length(terms)
     if connection.vendor == "sqlite" and indexed:
@@ -187,8 +222,7 @@ def _messages(visible: QuerySet[Session], terms: list[str], limit: int) -> list[
         found = found.filter(session__in=visible)
         for term in terms:
             found = found.filter(text__icontains=term)
-    rows = found.select_related("session__workspace").order_by("-timestamp", "pk")[:limit]
-    return [_hit(row, terms) for row in rows]
+    return list(found.select_related("session__workspace").order_by("-timestamp", "pk")[:limit])
 
 
 def _ask_index(what: str, visible: QuerySet[Session], indexed: list[str], short: list[str], limit: int) -> list[str]:

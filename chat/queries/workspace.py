@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from agents.sandbox import browsing
 from agents.sandbox.browsing import Listing, NotThere, OpenFile
+from agents.sandbox.command import WORKSPACE
 from chat.agents_setup import sandbox
 from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageStatus, MessageType, Session
@@ -57,6 +58,26 @@ def files_below(session: Session, path: str) -> Iterator[tuple[str, Iterator[byt
             return
 
     return contents()
+
+
+def has_files(session: Session) -> bool:
+    """Tell whether an archive of the workspace would have any file."""
+    try:
+        for file in browsing.walk(sandbox(session.pk).workspace):
+            file.stream.close()
+            return True
+    except NotThere:
+        pass
+    return False
+
+
+def has_file(session: Session, path: str) -> bool:
+    """Tell whether the file that a tool has named is there."""
+    try:
+        open_file(session, path.removeprefix(f"{WORKSPACE}/")).stream.close()
+    except NoSuchFile:
+        return False
+    return True
 
 
 def moment(seconds: float) -> datetime:

@@ -12,11 +12,13 @@ from agents.messages import Message, Thinking
 from agents.providers.base import Request
 from agents.providers.forms import dialect_of, form_of, given_back, without_refused
 from agents.tools import Tool
+from chat.agents_setup import registry
 from chat.models import ChatMessage, MemoryNote, Session
 from chat.projections.context import context
 from chat.projections.context_view import Block, blocks
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure, measured
+from chat.queries import cast, presets
 from chat.queries.context_rows import context_rows
 from chat.queries.memory import notes_in, with_notes
 from chat.runner.agent_input import build_session_agent, prompt_of, view_of
@@ -28,7 +30,10 @@ MEASURED = ("model", "timestamp", "input_tokens")
 
 @dataclass(frozen=True, slots=True)
 class NextRequest:
-    """The next request and the rows it is made from. Without an `agent` it cannot be sent, and `problem` says why."""
+    """The next request and the rows it is made from. Without an `agent` it cannot be sent, and `problem` says why.
+
+    `name` is the agent of the session that it is for; "" is the session's own.
+    """
 
     session: Session
     rows: Sequence[ChatMessage]
@@ -36,6 +41,7 @@ class NextRequest:
     notes: Sequence[MemoryNote] = ()
     agent: Agent | None = None
     problem: TranslatableText | str = ""
+    name: str = ""
 
     @property
     def system(self) -> str:
@@ -44,7 +50,7 @@ class NextRequest:
     @property
     def prompt(self) -> str:
         """The system prompt without the notes."""
-        return prompt_of(self.session, self.rows)
+        return prompt_of(self.session, self.rows, self.name)
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -57,7 +63,18 @@ class NextRequest:
     @property
     def provider_name(self) -> str:
         """The name of the provider that would get the request."""
-        return self.agent.provider.name if self.agent else self.session.provider
+        return self.agent.provider.name if self.agent else presets.own(self.session, self.name).provider
+
+    @property
+    def model(self) -> str:
+        return self.agent.model if self.agent else presets.own(self.session, self.name).model
+
+    @property
+    def window(self) -> int | None:
+        """The context window of the model that would get the request, in tokens."""
+        if not self.name:
+            return self.session.context_window
+        return registry().context_window(self.provider_name, self.model)
 
     @property
     def request(self) -> Request:
@@ -66,7 +83,7 @@ class NextRequest:
 
     def _request(self, messages: Sequence[Message]) -> Request:
         if self.agent is None:
-            return Request(self.session.model, tuple(messages), self.system)
+            return Request(self.model, tuple(messages), self.system)
         return without_refused(self.agent.provider, request_of(self.agent, messages))
 
     def _given_back(self, messages: Sequence[Message]) -> list[Thinking]:
@@ -78,14 +95,18 @@ class NextRequest:
         """Return the context's blocks with estimated tokens. The rows need the `MEASURED` columns."""
         laid = blocks(self.rows, self.files, self._given_back)
         around = of_text(self.system) + of_tools(self.tools)
-        return laid, measured(laid, around, (self.session.provider, self.session.model))
+        return laid, measured(laid, around, (self.provider_name, self.model))
 
 
-def next_request(session: Session, *more: str, reader: Reader = file_sizes) -> NextRequest:
-    """Read a session's next request. `more` are columns of its rows; `reader` reads files that the model accepts."""
-    rows, notes = view_of(session, context_rows(session, *more)), notes_in(session)
+def next_request(session: Session, *more: str, reader: Reader = file_sizes, agent: str = "") -> NextRequest:
+    """Read a session's next request to one of its agents; "", or one that is not there, stands for its own.
+
+    `more` are columns of its rows; `reader` reads files that the model accepts.
+    """
+    name = agent if agent in {each.name for each in cast.others(session)} else ""
+    rows, notes = view_of(session, context_rows(session, *more), name), notes_in(session)
     try:
-        agent = build_session_agent(session, rows, notes)
+        built = build_session_agent(session, rows, notes, name)
     except AgentError as error:
-        return NextRequest(session, rows, {}, notes, problem=error.words)
-    return NextRequest(session, rows, load_file_parts(rows, agent.takes, reader), notes, agent)
+        return NextRequest(session, rows, {}, notes, problem=error.words, name=name)
+    return NextRequest(session, rows, load_file_parts(rows, built.takes, reader), notes, built, name=name)

@@ -97,7 +97,8 @@ def _finish(state: TurnState, reason: FinishReason, now: Now) -> Reduced:
     if reason == "waiting":
         return replace(state, closed=True), [PauseTurn()]
     state, changes = _settle(state, now)
-    state, closing = _close(state, now, "complete", for_queued=reason == "pending")
+    status = "failed" if state.was_empty else "complete"
+    state, closing = _close(state, now, status, for_queued=reason == "pending")
     return state, [*changes, *closing]
 
 

@@ -220,12 +220,13 @@ def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now)
     rows = [_ended(state.open, now)] if state.open is not None and state.open.reasoning else []
     rows.extend(_text_done(state, text, now, cut=reason in CUT_SHORT) for text in state.texts)
     changes: list[Change] = [*dropped, *_summarised(rows, state, metrics, now)]
-    if not (state.texts or state.tools) and reason in FINAL:
+    was_empty = not (state.texts or state.tools) and reason in FINAL
+    if was_empty:
         error = AgentError(EMPTY_ANSWER)
         changes.append(insert_error(state, error, now, **({} if state.last_row else metrics)))
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     changes.append(RecordUsage(state.provider, state.model, usage.input_tokens, state.context_window, tokens))
-    return replace(state, open=None, texts=()), changes
+    return replace(state, open=None, texts=(), was_empty=was_empty), changes
 
 
 def _text_done(state: TurnState, text: ResponseText, now: Now, *, cut: bool) -> UpdateMessage:

@@ -113,6 +113,8 @@ class TurnState:
     requested: float = 0.0
     # A request failed, and the next one has not been sent.
     retrying: bool = False
+    # The last response had nothing in it: the turn ends as failed.
+    was_empty: bool = False
     first_token_ms: int | None = None
     open: OpenText | None = None
     texts: tuple[ResponseText, ...] = ()

@@ -26,9 +26,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from chat.errors import ServiceError
 from chat.limits import rates
-from chat.models import Invitation, User
+from chat.models import Invitation, Session, User, Workspace, WorkspaceInvitation
 from chat.origin import address_of, network_of
-from chat.services.people import accounts, second_factor, sharing
+from chat.services.people import accounts, joining, second_factor
 from chat.views.forms import JoinForm, SignInForm
 from chat.views.requests import SignedInRequest, may_use_passkeys, signed_in, status_of
 
@@ -164,11 +164,11 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
 def join(request: HttpRequest, token: str) -> HttpResponse:
     """Accept an invitation with the current account or a new one. A GET changes nothing."""
     try:
-        invitation = sharing.invitation_for(token)
+        invitation = joining.invitation_for(token)
     except ServiceError as refused:
-        present = sharing.session_by_used_link(token, request.user) if isinstance(request.user, User) else None
+        present = joining.by_used_link(token, request.user) if isinstance(request.user, User) else None
         if present is not None:
-            return redirect("session", present.pk)
+            return redirect(_address_of(present))
         return render(request, "accounts/join_over.html", {"refused": refused}, status=GONE)
     form = JoinForm(request.POST or None)
     if request.method == "GET":
@@ -183,18 +183,26 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
 
 def _join(request: HttpRequest, token: str, form: JoinForm) -> HttpResponse:
     if isinstance(request.user, User):
-        return redirect("session", sharing.accept(token=token, user=request.user).pk)
-    user, session = accounts.register(token=token, **form.cleaned_data)
-    return begin_sign_in(request, user, "invitation", reverse("session", args=[session.pk]))
+        return redirect(_address_of(joining.accept(token=token, user=request.user)))
+    user, joined = accounts.register(token=token, **form.cleaned_data)
+    return begin_sign_in(request, user, "invitation", _address_of(joined))
+
+
+def _address_of(joined: Session | Workspace) -> str:
+    return reverse("session" if isinstance(joined, Session) else "workspace", args=[joined.pk])
 
 
 def _join_page(
-    request: HttpRequest, invitation: Invitation, form: Form, refused: ServiceError | None = None, status: int = 200
+    request: HttpRequest,
+    invitation: Invitation | WorkspaceInvitation,
+    form: Form,
+    refused: ServiceError | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     values = {
         "host": invitation.created_by.sender,
-        "title": invitation.session.title,
-        "role": invitation.role,
+        "title": invitation.session.title if isinstance(invitation, Invitation) else invitation.workspace.name,
+        "role": invitation.role if isinstance(invitation, Invitation) else "member",
         "form": form,
         "refused": refused,
     }

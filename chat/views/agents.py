@@ -19,13 +19,13 @@ from chat.access import agent_to_change, workspace_where
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
 from chat.errors import Invalid, ServiceError
-from chat.models import AgentPreset, Workspace
+from chat.models import AgentPreset, User, Workspace
 from chat.permissions import Permission
 from chat.queries import presets
 from chat.queries.agent_icons import ICON_NAMES, ICONS
 from chat.queries.members_agents import SeenAgent, seen_agents
 from chat.queries.preset_prompts import check_prompts, line_of, prompts_from
-from chat.rendering.text.tool_texts import entry_text
+from chat.rendering.text.tool_texts import entry_text, grouped
 from chat.services.people import members_agents as service
 from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, AgentSettings
 from chat.views.requests import SignedInRequest, number, number_or_404, signed_in, workspace_page
@@ -220,6 +220,7 @@ def _form(
         "form": form,
         "row": row,
         "icons": [(name, ICON_NAMES.get(name, name)) for name in ICONS],
+        "tools": _tool_groups(request.user, workspace.pk, dict(form.fields["tools"].choices)),  # type: ignore[attr-defined]
         "models": _models(str(form["model"].value() or "")),
         "refused": refused.message if refused and not form.shows_errors() else "",
         "revision": seen or (row.revision if row else None),
@@ -239,6 +240,14 @@ def _tools(workspace_id: int, present: Any) -> list[tuple[str, str]]:
     """Return the tools to choose from, with what each does."""
     names = sorted(service.allowed_tools(workspace_id) | set(present))
     return [(name, entry_text(name, registry().tool(name))) for name in names]
+
+
+def _tool_groups(user: User, workspace_id: int, abouts: dict[str, str]) -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """Return the tools under their headings: name, name for people, and what each does."""
+    titles = {each.name: each.title for each in presets.presets(user, workspace_id)}
+    return [
+        (label, [(name, title, abouts[name]) for name, title in entries]) for label, entries in grouped(abouts, titles)
+    ]
 
 
 def _usual_tools(choices: dict[str, str]) -> list[str]:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, JsonResponse
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from chat.access import session_for
@@ -34,6 +35,15 @@ def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Upload the form's `file` to the user's composer."""
     row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     return JsonResponse(stored.described(_uploaded(request, row)), status=201)
+
+
+@never_cache
+@require_GET
+@signed_in
+def unsent(request: SignedInRequest, session_id: str) -> HttpResponse:
+    """List the `files` that wait in the user's composer, on whatever device they were uploaded."""
+    row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
+    return JsonResponse({"files": stored.unsent(row.pk, request.user)})
 
 
 @for_scripts

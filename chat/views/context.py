@@ -11,10 +11,12 @@ from agents.i18n import TranslatableText
 from agents.messages import Json
 from chat.access import session_for
 from chat.models import ChatMessage, RunState, Session, SessionRole, SessionRun
+from chat.projections.compaction import plan
 from chat.projections.context import prompt_row
 from chat.projections.context_view import ExclusionReason
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure
+from chat.queries import cast
 from chat.queries.memory import uses_notes
 from chat.rendering.messages.context_blocks import Excerpt, block_view
 from chat.rendering.text.translation import translate
@@ -30,7 +32,10 @@ from chat.views.requests import SignedInRequest, message_or_404, number, signed_
 @require_GET
 @signed_in
 def context(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show a page of the next request, or of the request behind the response of the message `past`, up to `until`."""
+    """Show a page of the next request, or of the request behind the response of the message `past`, up to `until`.
+
+    The next request is that to the session's own agent, or to its `agent`.
+    """
     session, role = session_for(request.user, session_id)
     until = number(request.GET.get("until", ""))
     if asked := request.GET.get("past", ""):
@@ -41,29 +46,40 @@ def context(request: SignedInRequest, session_id: str) -> HttpResponse:
             with_removed=role.covers(SessionRole.EDITOR),
         )
         return render(request, "chat/panel/past_context.html", {"session": session, **values})
-    return render(request, "chat/panel/context.html", _next_values(session, role, until))
+    return render(request, "chat/panel/context.html", _next_values(session, role, until, request.GET.get("agent", "")))
 
 
-def _next_values(session: Session, role: SessionRole, until: int | None) -> Json:
-    found = next_request(session, *MEASURED, "edited_by_name")
+def _next_values(session: Session, role: SessionRole, until: int | None, agent: str) -> Json:
+    found = next_request(session, *MEASURED, "edited_by_name", "turn_id", agent=agent)
     laid, measure = found.estimate()
     page = context_page(laid, until)
     left_out = last_exclusions(
         line.row.pk for block in page.blocks for line in block.lines if line.why == ExclusionReason.LEFT_OUT
     )
     may_switch = role.covers(SessionRole.EDITOR) and session.status == Session.Status.ACTIVE
+    is_working = SessionRun.objects.get(pk=session.pk).state != RunState.IDLE
+    is_own = not found.name and may_switch and not is_working
     return {
         **_whole(found, measure),
+        **_agents(session, found.name),
         "blocks": [block_view(block, measure.tokens, left_out, may_switch=may_switch) for block in page.blocks],
         "page": page,
         "can_edit": may_switch,
-        "is_working": SessionRun.objects.get(pk=session.pk).state != RunState.IDLE,
+        "is_working": is_working,
+        "can_compact": is_own and plan(found.rows, session.context_window) is not None,
         "queued": ChatMessage.objects.deliverable(session.pk).count(),
         "left_out": sum(line.why == ExclusionReason.LEFT_OUT for block in laid for line in block.lines),
         "own_prompt": prompt_row(found.rows) is None,
         "notes": found.notes,
         "uses_notes": uses_notes(session),
     }
+
+
+def _agents(session: Session, name: str) -> Json:
+    """Name the agents to choose from, if there are several, and the one whose request is shown."""
+    agents = cast.members(session)
+    shown = next((each for each in agents if each.name == (name or session.agent)), None)
+    return {"agents": agents, "agent": shown}
 
 
 def _problem(found: NextRequest) -> str:
@@ -76,8 +92,8 @@ def _whole(found: NextRequest, measure: Measure) -> Json:
     return {
         "session": session,
         "total": total,
-        "window": session.context_window,
-        "percent": context_percent(total, session.context_window),
+        "window": found.window,
+        "percent": context_percent(total, found.window),
         "measure": measure,
         "prompt": Excerpt.of(found.system),
         "prompt_tokens": measure.tokens(of_text(found.system)),

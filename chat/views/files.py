@@ -24,8 +24,9 @@ from agents.safe_text import clean
 from agents.sandbox.browsing import Entry, Listing, OpenFile
 from chat.access import session_for
 from chat.downloads import file_name, of_file, passed_on, zipped
+from chat.errors import NoSuchSession
 from chat.files.sniffing import audio_type, browser_type
-from chat.models import Session
+from chat.models import Session, User
 from chat.queries import workspace
 from chat.queries.workspace import NoSuchFile
 from chat.rendering.budget import BudgetExceeded, Meter
@@ -76,7 +77,7 @@ def files(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Show the folder or file `path` of the workspace."""
     session, _role = session_for(request.user, session_id)
     path = request.GET.get("path", "")
-    values: Json = {"session": session, "is_lost": False}
+    values: Json = {"session": session, "is_lost": False, "original": _original(request.user, session)}
     try:
         values |= _folder(session, workspace.listing_of(session, path))
     except NoSuchFile:
@@ -121,6 +122,17 @@ def archive(request: SignedInRequest, session_id: str) -> HttpResponseBase:
     return passed_on(request, zipped(entries, timezone.now()), name=name, media_type="application/zip")
 
 
+def _original(user: User, session: Session) -> Session | None:
+    """Return the session whose files a fork does not have, if there are any that the user may see."""
+    if session.parent_session_id is None:
+        return None
+    try:
+        original, _role = session_for(user, session.parent_session_id)
+    except NoSuchSession:
+        return None
+    return original if workspace.has_files(original) else None
+
+
 def _folder(session: Session, listing: Listing) -> Json:
     changes = [] if listing.path else _changes(session)
     return {"listing": listing, "places": _places(listing.path), "changes": changes, "entries": _shown(listing.entries)}
@@ -145,7 +157,8 @@ def _shown(entries: list[Entry]) -> list[tuple[Entry, datetime]]:
 def _changes(session: Session) -> list[FileChange]:
     rows = workspace.last_changes(session)
     tools = [tool for row in rows if (tool := MessageSnapshot.from_row(row).tool) is not None]
-    return [change for tool in tools if (change := change_of(tool)) is not None]
+    changes = [change for tool in tools if (change := change_of(tool)) is not None]
+    return [change for change in changes if workspace.has_file(session, change.path)]
 
 
 def _preview(session: Session, found: OpenFile) -> Preview:

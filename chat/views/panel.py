@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -12,7 +13,7 @@ from django.views.decorators.http import require_GET
 from agents.messages import Json
 from chat.access import is_guest_in, may, session_for, team_of
 from chat.commands import LONGEST_PROMPT
-from chat.models import Session, SessionRole
+from chat.models import IMPORTED, Session, SessionRole
 from chat.permissions import Permission
 from chat.queries import cast, presets
 from chat.queries.knowledge import ALL, chosen, files_for, tools_of
@@ -45,10 +46,20 @@ def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
         "knowledge": _knowledge(row, own.knowledge, is_member=is_member),
         "members": members(row),
         "usage": usage_of(row),
+        "imported_at": _imported_at(row),
         "can_edit": can_edit,
         "longest_prompt": LONGEST_PROMPT,
     }
     return render(request, "chat/session/panel.html", values)
+
+
+def _imported_at(session: Session) -> datetime | None:
+    """Return when the session was imported from a file; sessions of earlier versions do not know."""
+    found = session.config_values.get(IMPORTED)
+    try:
+        return datetime.fromisoformat(found) if isinstance(found, str) else None
+    except ValueError:
+        return None
 
 
 def _knowledge(session: Session, entries: Collection[str], *, is_member: bool) -> Json:

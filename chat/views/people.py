@@ -1,4 +1,4 @@
-"""The members of a session, for the completion of names."""
+"""The members of a session, and agents that it lacks, for names in messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from django.http import HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from chat.access import session_for
+from chat.access import is_guest_in, session_for
+from chat.models import Session, SessionRole, User
+from chat.queries import cast, presets
 from chat.rendering.text import formatting
 from chat.services.messages.senders import senders
 from chat.services.people import sharing
@@ -19,11 +21,24 @@ from chat.views.requests import SignedInRequest, signed_in
 @require_GET
 @signed_in
 def people(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """List the members of a session, the owner first."""
-    row, _role = session_for(request.user, session_id)
+    """List the members of a session, the owner first, and the agents that can be added."""
+    row, role = session_for(request.user, session_id)
+    may_add = role.covers(SessionRole.EDITOR) and row.status == row.Status.ACTIVE and not is_guest_in(request.user, row)
     members = sharing.mentionable(row)
     names = senders(member.user for member in members)
-    return JsonResponse({"people": [_described(member, names[member.user.pk]) for member in members]})
+    return JsonResponse(
+        {
+            "people": [_described(member, names[member.user.pk]) for member in members],
+            "absent": _absent(row, request.user) if may_add else [],
+        }
+    )
+
+
+def _absent(row: Session, user: User) -> list[dict[str, str]]:
+    """Name the agents that are not in the session, and that the user may add."""
+    there = {row.agent, *(each.name for each in cast.others(row))}
+    offered = presets.presets(user, row.workspace_id)
+    return [{"name": each.name, "title": each.title} for each in offered if each.name not in there]
 
 
 def _described(member: Member, name: str) -> dict[str, str | int | bool]:

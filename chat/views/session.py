@@ -20,6 +20,7 @@ from chat.errors import NoSuchSession
 from chat.models import Session, SessionRole, User
 from chat.queries import messages as reading
 from chat.queries import presets
+from chat.queries.attachments import unsent
 from chat.rendering.messages.frames import message_html, session_parts, status_html
 from chat.services.people.sharing import members
 from chat.services.people.workspaces import Places, enter, places_of
@@ -71,6 +72,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "icons": json.dumps(snapshot.icons),
         "faces": json.dumps({user.pk: picture_url(user) for user in people}),
         "prompts": spoken(own.prompts),
+        "files": json.dumps(unsent(row.pk, request.user) if role.covers(SessionRole.EDITOR) else []),
         "limit": settings.MAX_MESSAGE_CHARS,
         "participation": state_of(request.user, row),
         **rail_values(request, places, row.pk),
@@ -109,7 +111,9 @@ def messages(request: SignedInRequest, session_id: str) -> HttpResponse:
     row, _role = session_for(request.user, session_id)
     page = _page(row, request.GET.dict())
     return render(
-        request, "chat/session/messages.html", {"session": row, **_messages(page), **_ends(request.GET.dict())}
+        request,
+        "chat/session/messages.html",
+        {"session": row, **_messages(page), **_ends(request.GET.dict()), "summary": _summary(row, request.GET.dict())},
     )
 
 
@@ -131,6 +135,11 @@ def _page(row: Session, asked: dict[str, str]) -> reading.Page:
 def _ends(asked: dict[str, str]) -> dict[str, bool]:
     """Return which ends of the list the page may reach."""
     return {"at_top": "after" not in asked, "at_bottom": "before" not in asked}
+
+
+def _summary(row: Session, asked: dict[str, str]) -> tuple[str, int] | None:
+    """Return the summary that may be among the newer messages that a page lacks, and replaces its messages."""
+    return None if "before" in asked else reading.last_summary(row)
 
 
 def _messages(page: reading.Page) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 
 from chat.access import session_for
 from chat.errors import Forbidden, NoSuchSession, ServiceError
-from chat.models import SessionRole
+from chat.models import SessionRole, User
 from chat.queries.session_list import others_in
 from chat.services.sessions import actions, lifecycle
 from chat.services.sessions.actions import ActionResult, SessionAction
@@ -41,7 +41,9 @@ def apply_action(request: SignedInRequest) -> HttpResponse:
         raise
     except ServiceError as refused:
         return _refusal(refused)
-    return JsonResponse({"ids": done.ids, "words": _done_message(action, done), "undo": actions.UNDOES.get(action, "")})
+    return JsonResponse(
+        {"ids": done.ids, "words": _done_message(request.user, action, done), "undo": actions.UNDOES.get(action, "")}
+    )
 
 
 @require_POST
@@ -84,9 +86,13 @@ def _question(others: int) -> str:
     return f"{count % {'count': others}} {way_back % {'days': days}}"
 
 
-def _done_message(action: SessionAction, done: ActionResult) -> str:
-    """Return a message about the action, unless its effect is visible."""
+def _done_message(user: User, action: SessionAction, done: ActionResult) -> str:
+    """Return a message about the action, unless its effect is visible; of an archived session, for how many people."""
     count = len(done.ids)
+    if action == SessionAction.ARCHIVE and count == 1 and (others := others_in(user, done.ids)):
+        return ngettext("Archived for %(count)s person", "Archived for %(count)s people", others + 1) % {
+            "count": others + 1
+        }
     sentences = {
         SessionAction.ARCHIVE: ngettext("Session archived", "%(count)s sessions archived", count),
         SessionAction.RESTORE: ngettext("Session restored", "%(count)s sessions restored", count),

@@ -21,6 +21,7 @@ from chat.downloads import file_name, streamed
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import SessionRole, User, Workspace
+from chat.queries import workspace
 from chat.services import import_uploads
 from chat.transfer import public as transfer
 from chat.transfer.public import EXTENSIONS, MEDIA_TYPES, ExportFormat, ImportedSession, Outline, export_session
@@ -46,9 +47,9 @@ def export(request: SignedInRequest, session_id: str) -> HttpResponseBase:
     session, role = session_for(request.user, session_id)
     form = request.GET.get("format", "")
     if form not in list(ExportFormat):
-        return render(
-            request, "chat/session/export.html", {"session": session, "whole": role.covers(SessionRole.EDITOR)}
-        )
+        whole, has_files = role.covers(SessionRole.EDITOR), workspace.has_files(session)
+        values = {"session": session, "whole": whole, "has_files": has_files}
+        return render(request, "chat/session/export.html", values)
     chosen = ExportFormat(form)
     name = file_name(session.title, session.pk, EXTENSIONS[chosen])
     pieces = export_session(session, request.user, role, chosen, zone_of(request))
@@ -73,11 +74,11 @@ def import_file(request: SignedInRequest) -> HttpResponse:
 
     A file with several conversations is stored for an hour; the response (200) lists them to choose from.
     """
-    workspace, client = named_workspace(request), disconnect_of(request)
+    place, client = named_workspace(request), disconnect_of(request)
     chosen = [_index(text) for text in request.POST.getlist("conversation")]
     if upload_id := request.POST.get("upload"):
         with import_uploads.opened(owner=request.user, upload_id=upload_id) as (_upload, kept):
-            return _imported(request.user, kept, workspace, chosen, client, is_stored=True)
+            return _imported(request.user, kept, place, chosen, client, is_stored=True)
     file = request.FILES.get("file")
     if file is None:
         raise ServiceError("no_file", _("The request contains no file."))
@@ -88,20 +89,20 @@ def import_file(request: SignedInRequest) -> HttpResponse:
             upload = import_uploads.keep(owner=request.user, file=file)
             conversations = [_outline(each) for each in listed.conversations]
             return JsonResponse({"upload": upload.id, "conversations": conversations, "problems": listed.problems})
-    return _imported(request.user, file, workspace, chosen, client)
+    return _imported(request.user, file, place, chosen, client)
 
 
 def _imported(
     owner: User,
     file: IO[bytes],
-    workspace: Workspace | None,
+    place: Workspace | None,
     chosen: list[int],
     client: Disconnect | None,
     *,
     is_stored: bool = False,
 ) -> HttpResponse:
     outcome = transfer.import_file(
-        owner=owner, workspace=workspace, file=file, chosen=chosen or None, client=client, is_stored=is_stored
+        owner=owner, workspace=place, file=file, chosen=chosen or None, client=client, is_stored=is_stored
     )
     values = {"sessions": [_imported_session(each) for each in outcome.imported], "problems": outcome.problems}
     return JsonResponse(values, status=201)

@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from agents.approval import MOST_APPROVALS
@@ -19,10 +20,11 @@ from chat.permissions import PERMISSIONS, Permission
 from chat.queries.memory import kept_and_removed
 from chat.queries.workspace_rules import rules_in
 from chat.queries.workspace_usage import usage_by_owner
-from chat.services.people import members, memory, workspaces
+from chat.services.people import members, memory, workspace_invitations, workspaces
 from chat.services.people import workspace_rules as rules
+from chat.services.people.sharing import USES
 from chat.views.profile_pictures import picture_url
-from chat.views.requests import SignedInRequest, number, workspace_page
+from chat.views.requests import SignedInRequest, absolute, number, workspace_page
 
 Verdict = ApprovalRule.Verdict
 
@@ -34,6 +36,8 @@ def workspace_settings(request: SignedInRequest, workspace: Workspace) -> HttpRe
         return _page(request, workspace)
     part = request.POST.get("part", "")
     try:
+        if part == "invite":
+            return _invite(request, workspace)
         if part in PARTS:
             PARTS[part](request, workspace)
     except ServiceError as refused:
@@ -63,6 +67,19 @@ def _remove(request: SignedInRequest, workspace: Workspace) -> None:
     else:
         undo = f"bring-back {removed.undo}" if removed.undo else ""
         messages.success(request, _("%(name)s was removed.") % {"name": removed.user.sender}, extra_tags=undo)
+
+
+def _invite(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
+    """Make an invitation link; it is shown only in this response."""
+    uses = number(request.POST.get("uses", "1")) or 0
+    made, token = workspace_invitations.invite(author=request.user, workspace_id=workspace.pk, uses=uses)
+    return _page(request, workspace, made={"link": absolute(request, reverse("join", args=[token])), "row": made})
+
+
+def _end_invitation(request: SignedInRequest, workspace: Workspace) -> None:
+    which = number(request.POST.get("invitation", "")) or 0
+    workspace_invitations.end_invitation(author=request.user, workspace_id=workspace.pk, invitation_id=which)
+    messages.success(request, _("This link no longer works."))
 
 
 def _bring_back(request: SignedInRequest, workspace: Workspace) -> None:
@@ -112,6 +129,7 @@ PARTS: dict[str, Callable[[SignedInRequest, Workspace], None]] = {
     "role": _change_role,
     "remove": _remove,
     "bring-back": _bring_back,
+    "end-invitation": _end_invitation,
     "rule": _save_rule,
     "remove-rule": _remove_rule,
     "bring-rule-back": _bring_rule_back,
@@ -120,7 +138,11 @@ PARTS: dict[str, Callable[[SignedInRequest, Workspace], None]] = {
 
 
 def _page(
-    request: SignedInRequest, workspace: Workspace, refused: dict[str, str] | None = None, status: int = 200
+    request: SignedInRequest,
+    workspace: Workspace,
+    refused: dict[str, str] | None = None,
+    made: dict[str, Any] | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     found = workspaces.members_of(request.user, workspace.pk)
     mine = next(each for each in found if each.user_id == request.user.pk)
@@ -133,6 +155,10 @@ def _page(
         "my_role": Membership.Role(mine.role).label,
         "people": [_person(each, mine) for each in found],
         "roles": [(role, Membership.Role(role).label) for role in members.given_roles(mine.role)],
+        "invitations": workspace_invitations.invitations(workspace) if Permission.MANAGE_MEMBERS in granted else [],
+        "uses": USES,
+        "member_role": Membership.Role.MEMBER.label,
+        "made": made,
         "usage": usage_by_owner(workspace) if Permission.SEE_USAGE in granted else [],
         "rules": rules_in(workspace),
         "verdicts": [(each.value, each.label) for each in (Verdict.ASK, Verdict.ALLOW, Verdict.DENY)],

@@ -89,6 +89,20 @@ MATRIX = [
         {"part": "name", "name": "Ops"},
         args=("{workspace}",),
     ),
+    Row(
+        "POST",
+        "workspace-settings",
+        {**members(403), ADMIN: 200},
+        {"part": "invite", "uses": "1"},
+        args=("{workspace}",),
+    ),
+    Row(
+        "POST",
+        "workspace-settings",
+        {**members(403), ADMIN: 302},
+        {"part": "end-invitation", "invitation": "1"},
+        args=("{workspace}",),
+    ),
     Row("POST", "workspace-settings", {**members(403), ADMIN: 422}, BAD_RULE, args=("{workspace}",)),
     Row("POST", "workspace-settings", {**members(403), ADMIN: 422}, {"part": "remove-rule"}, args=("{workspace}",)),
     # Members propose, owners and admins accept.
@@ -226,6 +240,7 @@ MATRIX = [
     Row("POST", "session-compare", editing(200), {"id": MESSAGE, "mine": "Hi"}),
     Row("GET", "session-find", seeing(200), {"q": "plan"}),
     Row("POST", "session-attachments", {**editing(422), ANONYMOUS: 401}),
+    Row("GET", "session-unsent-attachments", editing(200)),
     Row("GET", "attachment", signed_in(404), args=("a_unknown",)),
     Row("GET", "attachment-thumb", signed_in(404), args=("a_unknown",)),
     Row("POST", "attachment-remove", {**all_of(404), ANONYMOUS: 401}, args=("a_unknown",)),

@@ -119,7 +119,7 @@ def test_session_is_stopped_archived_and_restored(admin: Client, session: Sessio
 def test_deleted_session_is_brought_back(admin: Client, ana: User, session: Session, keeper: Client) -> None:
     """ADM-03, MSG-11, LIVE-06: staff who may change sessions restore it as it was: archived or not, with its queue."""
     bring_back = ("undelete", "Restore")
-    set_archived(session=session, archived=True)
+    set_archived(session=session, author=session.owner, archived=True)
     delete(ana, session.pk)
     revision = Session.objects.get().revision
     assert bring_back[1] not in said(keeper.get(page_of(session)))

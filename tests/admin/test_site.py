@@ -45,7 +45,7 @@ def test_index_groups_the_pages(root: Client) -> None:
     """ADM-01: the groups are the product's, not Django's apps; every page is in one."""
     assert groups_of(root) == {
         "Sessions and agents": ["Sessions", "Agents", "MCP servers", "Shares", "Invitations", "Approval rules"],
-        "People and access": ["People", "Groups", "Workspaces", "API tokens"],
+        "People and access": ["People", "Groups", "Workspaces", "Workspace invitations", "API tokens"],
         "Operations": ["Runs", "Schedules", "Workers"],
         "Logs": ["Security events", "Admin log entries", "Erasures"],
     }

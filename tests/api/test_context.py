@@ -10,12 +10,14 @@ from django.core.files.base import ContentFile
 
 from agents.messages import Json, Message, Text
 from agents.providers.base import Request
-from agents.providers.forms import FORMS, preview
+from agents.providers.forms import FORMS, Form, preview
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
-from chat.api.projections import Form
 from chat.models import Attachment, Session, User
 from chat.services.messages import editing
+from chat.services.people import members_agents
+from chat.services.people.members_agents import AgentSettings
+from chat.services.sessions.agents import add_agent
 from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import Asker, code, token_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
@@ -133,6 +135,25 @@ def test_estimate_says_what_is_left_out(asker: Asker, session: Session) -> None:
     assert (reasons[rows[1].pk], reasons[rows[3].pk]) == ("left_out", None)
     counted = sum(each["tokens"] for each in estimate["messages"] if each["role"])
     assert estimate["tokens"] == pytest.approx(counted + estimate["system_tokens"] + estimate["tools_tokens"], abs=5)
+
+
+@pytest.mark.django_db
+def test_the_request_to_another_agent(asker: Asker, session: Session, ana: User) -> None:
+    """CTX-06: by its name; one that is not in the session is refused."""
+    row = members_agents.make(
+        author=ana, workspace_id=session.workspace_id, given=AgentSettings("Writer", system_prompt="Write verses.")
+    )
+    refused = asker.get(f"/api/sessions/{session.pk}/context?agent={row.name}")
+    assert (refused.status_code, refused.json()["code"]) == (422, "no_such_agent")
+    assert asker.get(f"/api/sessions/{session.pk}/context/estimate?agent=%00").status_code == 422
+    add_agent(session=session, author=ana, agent=row.name)
+    assert "Write verses." in str(ask(asker, session, f"?agent={row.name}&form=anthropic")["system"])
+    assert "Write verses." not in str(ask(asker, session, "?form=anthropic")["system"])
+    estimates = [
+        asker.get(f"/api/sessions/{session.pk}/context/estimate?agent={name}").json()["system_tokens"]
+        for name in (row.name, session.agent)
+    ]
+    assert estimates[0] != estimates[1]
 
 
 async def test_sent_request_is_read_again(node: TestNode, ana: User, bo: User) -> None:

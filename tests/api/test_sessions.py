@@ -77,6 +77,16 @@ def test_refused_beginning_leaves_nothing(asker: Asker) -> None:
     assert asker.post(SESSIONS, {"key": "k1"}).status_code == 201
 
 
+def test_model_is_found_without_its_provider(asker: Asker) -> None:
+    """RUN-16: by the provider that has it."""
+    agents_setup.install(Registry(Config.model_validate(CONFIG), {}))
+    made = asker.post(SESSIONS, {"model": "two"}).json()
+    assert (made["provider"], made["model"]) == ("scripted", "two")
+    refused = asker.post(SESSIONS, {"model": "three"})
+    assert code(refused) == (422, "no_such_model")
+    assert refused.json()["detail"] == "The model “three” isn’t configured here."
+
+
 @pytest.mark.both_databases
 def test_list_goes_on_where_it_stopped(asker: Asker, ana: User, bo: User) -> None:
     """LIVE-06: each session that one may see once, the last active first."""

@@ -86,3 +86,15 @@ def test_those_of_others_are_not_there(asker: Asker, ana: User) -> None:
         ]
         assert [(each.status_code, each.json()["code"]) for each in answers] == [(404, "no_such_workspace")] * 2
     assert not Session.objects.exists()
+
+
+@pytest.mark.parametrize("who", ["0", "-1", "9" * 16, "9" * 20, "9" * 400])
+@pytest.mark.parametrize(("place", "refused"), [("members", (404, "no_such_member")), ("guests", (409, "not_a_guest"))])
+def test_ids_that_no_one_has_are_refused(
+    asker: Asker, ana: User, workspace: Workspace, place: str, refused: tuple[int, str], who: str
+) -> None:
+    """LIVE-06: an id that the database cannot hold, too."""
+    Membership.objects.filter(user=ana).update(role="owner")
+    address = f"/api/workspaces/{workspace.pk}/{place}/{who}"
+    answers = [asker.delete(address), asker.patch(address, {"role": "member"})]
+    assert {code(each) for each in answers} == {refused}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
@@ -138,7 +139,48 @@ async def test_several_agents_answer_when_they_are_addressed(
     before = await bo.transcript()
     await bo.page.reload()
     assert await bo.transcript() == before
-    await agents.get_by_role("button", name="Remove Reviewer").click()
+    await agents.get_by_role("button", name="Remove Reviewer").press("Enter")
     await expect(agents.get_by_role("listitem")).to_have_count(1)
+    await expect(agents.get_by_role("button", name="Add agent")).to_be_focused()
+    removed = ana.page.locator(".toast")
+    await expect(removed).to_contain_text("Reviewer removed")
+    await removed.get_by_role("button", name="Undo").click()
+    await expect(agents.get_by_role("listitem")).to_have_count(2)
     ana.complain()
     bo.complain()
+
+
+async def test_the_request_to_each_agent_can_be_seen(server: Server, browser: Browser) -> None:
+    """CTX-06: the context tab says whose prompt it shows, and the choice stays while the session changes."""
+    ana = await Person.enter(browser, server.link)
+    await ana.begin()
+    await ana.page.get_by_role("button", name="Session details").click()
+    agents = ana.page.get_by_role("region", name="Agents")
+    await agents.get_by_role("button", name="Add agent").click()
+    await expect(ana.page.get_by_role("heading", name="System prompt of assistant")).to_be_visible()
+    await ana.page.get_by_role("tab", name="Context").click()
+    await ana.page.get_by_label("Agent", exact=True).select_option("Reviewer")
+    told = ana.page.get_by_role("region", name="System prompt of Reviewer")
+    await expect(told).to_contain_text("You review what you are shown.")
+    await ana.page.get_by_role("button", name="Rename").click()
+    await ana.page.keyboard.type("Plan")
+    await ana.page.keyboard.press("Enter")
+    await expect(ana.page.get_by_label("Agent", exact=True)).to_have_value("reviewer")
+    await expect(told).to_be_visible()
+    ana.complain()
+
+
+async def test_an_agent_that_is_mentioned_but_not_there_can_be_added(
+    model: WireServer, server: Server, browser: Browser
+) -> None:
+    """RUN-17: the page says that it is not in the session, and adds it."""
+    model.script(reply("Fine"))
+    ana = await Person.enter(browser, server.link)
+    await ana.begin()
+    await ana.say("@reviewer is this good?")
+    hint = ana.page.locator(".toast")
+    await expect(hint).to_contain_text("Reviewer isn’t in this session.")
+    await hint.get_by_role("button", name="Add it").click()
+    await expect(ana.page.locator("main")).to_have_attribute("data-agents", re.compile("reviewer"))
+    await expect(ana.answers).to_have_count(1)
+    ana.complain()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import AsyncIterator
+from urllib.parse import urljoin
 
 import pytest
 import pytest_asyncio
@@ -11,6 +14,10 @@ from playwright.async_api import Browser, expect
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
+from tests.browser.test_messages import bar_of
+from tests.browser.test_page import fill
+from tests.browser.test_paging import go_to
+from tests.browser.test_scrolling import id_of, numbered
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers
 from tests.wire import openai
@@ -54,7 +61,10 @@ async def test_two_people_see_a_compaction_and_undo_it(ana: Person, model: WireS
     for person in (ana, bo):
         summary = person.page.get_by_role("article", name="Summary")
         await expect(summary).to_contain_text("They counted legs.")
-        await expect(summary).to_contain_text("2 messages summarized")
+        await expect(summary).to_contain_text("Bo summarized 2 messages")
+        toast = person.page.locator(".toast")
+        await expect(toast).to_contain_text("Bo summarized 2 messages")
+        await expect(toast.get_by_role("button", name="Undo")).to_be_visible()
         await expect(person.answers.filter(has_text="Four legs.")).to_be_hidden()
         await expect(person.answers.filter(has_text="Eight legs.")).to_be_visible()
         await expect(person.page.locator(".context-bar")).to_be_hidden()
@@ -73,6 +83,40 @@ async def test_two_people_see_a_compaction_and_undo_it(ana: Person, model: WireS
         await expect(person.answers.filter(has_text="Four legs.")).to_be_visible()
     ana.complain()
     bo.complain()
+
+
+async def test_what_a_summary_replaces_is_marked_where_it_is_not_loaded(
+    ana: Person, model: WireServer, server: Server
+) -> None:
+    """A reader of old messages sees that the model is no longer sent them: at once, after a reload, and in an edit."""
+    await asyncio.to_thread(fill, server)
+    await go_to(ana, f"{ana.page.url}#{await id_of(server, 30)}")
+    message, marked = numbered(ana, 30), ana.page.locator("#messages > .summarized")
+    await expect(message).to_be_in_viewport()
+    await expect(message).to_be_focused()  # else it takes the focus while the command is typed
+    await expect(ana.page.locator("#newer[hx-get]")).to_have_count(1)
+    await expect(marked).to_have_count(0)
+    model.script(*[reply("They count.")] * 20)
+    await ana.composer.press_sequentially("/compact")
+    await ana.composer.press("Enter")
+    await expect(message).to_have_class(re.compile("summarized"))
+    await expect(ana.page.locator("#messages > article:not(.summarized)")).to_have_count(0)
+    await expect(message).to_be_in_viewport()
+    await ana.page.reload()
+    await expect(message).to_have_class(re.compile("summarized"))
+    mark = "getComputedStyle(document.querySelector('.summarized > .column > .meta'), '::before').content"
+    assert "Replaced by a summary" in await ana.page.evaluate(mark)
+
+    await message.hover()
+    await (await bar_of(message)).get_by_role("button", name="Edit").click()
+    await expect(ana.page.get_by_text("The model reads the summary instead of this message.")).to_be_visible()
+    await ana.page.keyboard.press("Escape")
+    summary = await ana.page.evaluate("() => document.getElementById('newer').dataset.summary")
+    session = await ana.page.locator("main").get_attribute("data-session")
+    address = urljoin(ana.page.url, f"/api/sessions/{session}/messages/{summary}")
+    headers = {"X-CSRFToken": await ana.token()}
+    assert (await ana.page.request.delete(address, headers=headers)).ok
+    await expect(marked).to_have_count(0)
 
 
 async def test_slash_compact_says_when_there_is_nothing(ana: Person, model: WireServer) -> None:

@@ -349,12 +349,23 @@ async def test_archived_session_can_be_read_and_restored(ana: Person, browser: B
     """UI-09: all users see at once that it is closed to messages; the owner restores it where the composer was."""
     bo = await invited(ana, browser, "Bo")
     await ana.page.keyboard.press("Escape")
+    await bo.composer.press_sequentially("Half a thought")
+    await expect(ana.page.locator("#typing > span").last).to_be_visible()
     await ana.say("/archive")
     await expect(ana.composer).to_be_hidden()
-    await expect(bo.page.get_by_text("Its owner can restore it.")).to_be_visible()
+    await expect(ana.page.locator(".toast")).to_contain_text("Archived for 2 people")
+    await expect(ana.page.locator("#typing > span").last).to_be_hidden()
+    banner, words = (
+        bo.page.locator(".read-only.archived"),
+        "Admin archived this session. Your draft is kept. Its owner can",
+    )
+    await expect(banner).to_contain_text(words)
+    await expect(bo.page.locator("#announcer")).to_contain_text(words)
+    await bo.page.reload()
+    await expect(banner).to_contain_text(words)
     await ana.page.get_by_role("button", name="Restore").press("Enter")
     await expect(ana.composer).to_be_focused()
-    await expect(bo.composer).to_be_visible()
+    await expect(bo.composer).to_have_value("Half a thought")
     bo.complain()
 
 

@@ -190,3 +190,26 @@ async def test_chip_of_a_long_name_keeps_its_ending(ana: Person) -> None:
     overflows = "each => each.scrollWidth > each.clientWidth"
     assert await shown.locator("span").evaluate(overflows)
     assert not await shown.evaluate(overflows)
+
+
+async def test_files_follow_their_user_to_other_devices(ana: Person, model: WireServer, browser: Browser) -> None:
+    """LIVE-04: another device shows what waits there; what one of them sends, the other no longer has."""
+    await attach(ana, NOTES, TABLE)
+    await expect(chips(ana).locator(".chip-name")).to_have_count(2)
+    phone = Person(await (await browser.new_context(storage_state=await ana.page.context.storage_state())).new_page())
+    await phone.page.goto(ana.page.url)
+    await phone.page.evaluate("localStorage.clear()")  # the state has that of the other browser, too
+    await phone.page.reload()
+    await phone.sees_connection("Connected")
+    await expect(chips(phone).locator(".chip-name")).to_have_count(2)  # in the order in which they were stored
+    await expect(chips(phone).filter(has_text="notes <1>.txt")).to_have_count(1)
+    await phone.page.get_by_role("button", name="Remove table.csv").click()
+    await expect(chips(phone)).to_have_count(1)
+    model.script(reply("I see"))
+    await phone.say("What is in it?")
+    await expect(ana.answers.first).to_contain_text("I see")
+    await expect(chips(ana)).to_have_count(0)
+    await ana.page.reload()
+    await expect(chips(ana)).to_have_count(0)
+    assert "Seven wells, one bridge." in str(model.requests[0].body["messages"][-1]["content"])
+    phone.complain()

@@ -9,6 +9,7 @@ import pytest
 from agents.messages import Message, ToolCall
 from agents.providers.base import Request
 from agents.providers.scripted import Gate, Reply
+from chat.errors import ServiceError
 from chat.models import Session, User
 from chat.projections.context import SEVERAL_SENDERS
 from chat.queries import cast
@@ -210,6 +211,19 @@ async def test_agents_are_added_removed_and_copied(node: TestNode, ana: User) ->
     await node.do(lifecycle.configure, session=session, author=ana, mode="chat")
     await node.do(add_agent, session=session, author=ana, agent="researcher")
     assert [each.name for each in await node.do(cast.others, await fresh(node, session))] == ["researcher"]
+
+
+async def test_a_removed_agent_comes_back_as_it_was(node: TestNode, ana: User) -> None:
+    """RUN-17: with the session's own copy, in its place, whatever has become of the agent since."""
+    node.script([], CONFIG)
+    session = await several(node, ana, "researcher", "critic")
+    before = (await fresh(node, session)).config
+    await node.do(remove_agent, session=session, author=ana, agent="researcher")
+    for _ in "twice":
+        await node.do(add_agent, session=session, author=ana, agent="researcher", again=True)
+    assert (await fresh(node, session)).config == before
+    with pytest.raises(ServiceError):
+        await node.do(add_agent, session=session, author=ana, agent="unknown", again=True)
 
 
 async def fresh(node: TestNode, session: Session) -> Session:

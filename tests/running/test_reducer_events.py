@@ -194,9 +194,10 @@ def test_text_before_reasoning_keeps_counting() -> None:
 
 @pytest.mark.parametrize("reason", ["end", "tool_use"])
 def test_empty_answer_is_said(reason: StopReason) -> None:
-    """RUN-10: a person sees why nothing came; the tokens are on record."""
+    """RUN-10: a person sees why nothing came, and a program that the turn failed; the tokens are on record."""
     turn = Turn().tell(STARTED, ResponseDone(reason, USAGE), TurnFinished("done"))
-    error, _ = turn.ledger.rows.values()
+    error, done = turn.ledger.rows.values()
+    assert (done["type"], done["status"]) == ("turn_done", "failed")
     assert (error["type"], error["text"], error["total_tokens"]) == ("error", EMPTY_ANSWER, 120)
 
 

@@ -296,6 +296,15 @@ async def test_strangers_and_other_origins_get_no_socket(person: Person, running
         assert socket.close_code == 4401
 
 
+@pytest.mark.parametrize("path", ["/ws/anything", "/ws/sessions/s_1", "/ws/sessions/s_1/page/", "/", "/ws/me/"])
+async def test_socket_at_an_unknown_address_is_refused(person: Person, running: Running, path: str) -> None:
+    """LIVE-06: with a sign-in and without one."""
+    async with ClientSession(running.address) as stranger:
+        for http in (stranger, person.http):
+            with pytest.raises(WSServerHandshakeError, match="403"):
+                await http.ws_connect(path, origin=running.address)
+
+
 async def settled(running: Running) -> int:
     """Wait until the server's memory stops changing; return it."""
     found: list[int] = []

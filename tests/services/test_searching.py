@@ -133,6 +133,18 @@ def test_rows_at_work_are_not_in_the_index(ana: User, session: Session) -> None:
     assert texts(ana, "answer") == ["Half an answer"]
 
 
+def test_whole_words_come_before_parts_of_words(ana: User, session: Session) -> None:
+    """UI-11: the query as it is written first, however old, then all its words, then what merely contains them."""
+    for text in ("Item 42? Yes", "42? Which item?", *(f"Item {number}42?" for number in range(1, 90)), "Items 42?"):
+        say(session, ana, text)
+    found = texts(ana, "item 42?")
+    assert found[:3] == ["Item 42? Yes", "Items 42?", "Item 8942?"]
+    for title in ("Area 51", "Are we", "Our area"):
+        create_session(owner=ana, title=title)
+    titles = [hit.title.replace("<mark>", "").replace("</mark>", "") for hit in search.search(ana, "are").sessions]
+    assert titles == ["Are we", "Area 51", "Our area"]
+
+
 def test_session_titles_match_in_any_case(ana: User, session: Session) -> None:
     create_session(owner=ana, title="Über PLÄNE")
     create_session(owner=ana)

@@ -113,3 +113,14 @@ def test_too_large_a_form_is_refused_unread(site: Client, settings: Any) -> None
     settings.MAX_IMPORT_MB = 0
     answer = send(site, {"a": "x" * 100_000})
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+def test_a_title_that_is_there_already_is_marked(site: Client, ana: User) -> None:
+    """The list tells an imported session from the original; the panel says when it came."""
+    for _ in range(3):
+        assert send(site, [samples.chatgpt("Plan")]).status_code == 201
+    titles = list(Session.objects.filter(owner=ana).order_by("created_at", "pk").values_list("title", flat=True))
+    assert sorted(titles) == ["Plan", "Plan (imported)", "Plan (imported)"]
+    page = site.get(f"/sessions/{Session.objects.filter(owner=ana)[0].pk}/panel").content.decode()
+    assert "Imported on <time" in page
+    assert " from a file" in page

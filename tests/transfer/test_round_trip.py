@@ -130,7 +130,8 @@ def test_any_history_survives(own_files: None, ana: User, bo: User, monkeypatch:
         forget(copy.session)
         again = imported(second, ana)
         assert again.kept_ids
-        assert document(again.session) == second
+        marked = {**second["session"], "title": again.session.title}  # Ana has the original, too
+        assert document(again.session) == {**second, "session": marked}
 
     machine = type("Exported", (History,), {"published": published, "people": [ana, bo], "teardown": teardown})
     run_state_machine_as_test(machine, settings=settings(max_examples=cases(4), stateful_step_count=25, deadline=None))

@@ -78,6 +78,16 @@ def test_a_new_agent_has_what_changes_nothing(browser: Client, workspace: Worksp
     assert "All tools of the MCP server tracker" in html
 
 
+def test_tools_have_names_for_people(browser: Client, ana: User, workspace: Workspace) -> None:
+    """UI-21: in groups, with the technical name beside it; agents are named by their titles."""
+    McpServer.objects.create(workspace=workspace, name="tracker", url="https://tracker.example/mcp")
+    html = browser.get(reverse("new-agent", args=[workspace.pk])).content.decode()
+    assert '<bdi>Calculator</bdi> <code class="help">calculator</code>' in html
+    assert '<bdi>tracker</bdi> <code class="help">tracker__*</code>' in html
+    headings = re.findall(r'role="group" aria-label="([^"]+)">\s*<p class="agent-tools-heading"', html)
+    assert headings == ["General", "Questions to people", "Files and commands", "MCP servers", "More"]
+
+
 def test_a_conflict_is_shown_until_the_user_decides(browser: Client, ana: User, workspace: Workspace) -> None:
     """UI-21: a second click does not write over what someone else has changed in the meantime."""
     row = members_agents.make(author=ana, workspace_id=workspace.pk, given=AgentSettings("Mine"))

@@ -15,7 +15,10 @@ from chat import agents_setup
 from chat.models import ChatMessage, ModelRequest, Session, User
 from chat.runner.agent_input import build_agent_input
 from chat.services.messages import editing
+from chat.services.people import members_agents
+from chat.services.people.members_agents import AgentSettings
 from chat.services.sessions import lifecycle
+from chat.services.sessions.agents import add_agent
 from chat.services.sessions.forking import fork
 from chat.views.context_page import PAGE
 from tests.support.filled import ANSWER, CUT, DONE, HI, START, TOOL, fill
@@ -70,6 +73,19 @@ def test_editors_switch_and_viewers_see(session: Session, ana: User, bo: User) -
     assert "Truncated (the model gets a note)" in html
     read = page(session, bo)
     assert (shown(read), switches(read)) == (shown(html), {})
+
+
+def test_a_conversation_can_be_compacted_here(session: Session, ana: User, bo: User) -> None:
+    """CTX-07: by editors, once there is something to summarise."""
+    let_in(session, bo, "viewer")
+    fill(session, START, HI, DONE)
+    assert 'data-action="compact"' not in page(session, ana)
+    for number in range(4):
+        fill(session, START, HI, ANSWER, DONE, turn_id=f"t_{number}")
+    assert 'data-action="compact"' in page(session, ana)
+    assert 'data-action="compact"' not in page(session, bo)
+    Session.objects.filter(pk=session.pk).update(status="archived")
+    assert 'data-action="compact"' not in page(session, ana)
 
 
 def test_archived_sessions_are_read(session: Session, ana: User) -> None:
@@ -213,3 +229,30 @@ def test_details_lead_to_what_was_sent(session: Session, ana: User) -> None:
         for row in rows[1:3]
     ]
     assert found == [False, True]
+
+
+def test_each_agent_s_request_can_be_chosen(session: Session, ana: User) -> None:
+    """CTX-06: several agents have their own prompts, and the tab names the one that it shows."""
+    fill(session, START, HI, ANSWER, DONE)
+    assert 'id="context-agent"' not in page(session, ana)
+    row = members_agents.make(
+        author=ana, workspace_id=session.workspace_id, given=AgentSettings("Writer", system_prompt="Write verses.")
+    )
+    add_agent(session=session, author=ana, agent=row.name)
+    session.refresh_from_db()
+    of_own, of_other = page(session, ana), page(session, ana, agent=row.name)
+    assert "System prompt of <bdi>Writer</bdi>" in of_other
+    assert f'<option value="{row.name}" selected>' in of_other
+    assert "Write verses." in of_other
+    assert "Write verses." not in of_own
+    assert page(session, ana, agent="no\x00one") == of_own
+
+
+def test_the_panel_says_whose_prompt_it_shows(session: Session, ana: User) -> None:
+    """UI-11: with one agent no name is needed."""
+    client = Client()
+    client.force_login(ana)
+    row = members_agents.make(author=ana, workspace_id=session.workspace_id, given=AgentSettings("Writer"))
+    assert "System prompt of" not in client.get(f"/sessions/{session.pk}/panel").content.decode()
+    add_agent(session=session, author=ana, agent=row.name)
+    assert "System prompt of <bdi>" in client.get(f"/sessions/{session.pk}/panel").content.decode()

@@ -69,6 +69,20 @@ def test_an_unused_workspace_is_empty(ana_s: Client, session: Session, settings:
     assert zipfile.ZipFile(io.BytesIO(body(get(ana_s, session, "session-files-archive")))).namelist() == []
 
 
+def test_the_export_dialog_offers_the_files(ana_s: Client, session: Session, folder: Path) -> None:
+    """The JSON export has no files of the workspace, and the dialog does not promise them."""
+    page = text(get(ana_s, session, "session-export"))
+    assert f'href="{reverse("session-files-archive", args=[session.pk])}"' in page
+    assert "Messages, attachments, edits and deleted messages" in page
+
+
+def test_the_export_dialog_of_a_session_without_files(
+    ana_s: Client, session: Session, settings: Settings, tmp_path: Path
+) -> None:
+    settings.WORKSPACES = str(tmp_path / "none")
+    assert "files/archive" not in text(get(ana_s, session, "session-export"))
+
+
 def test_text_is_highlighted_and_escaped(ana_s: Client, session: Session, folder: Path) -> None:
     page = text(get(ana_s, session, path="src/main.py"))
     assert "<span" in page.split("data-copy>")[1]
@@ -156,3 +170,24 @@ def test_the_last_turn_s_changes_are_shown(ana_s: Client, session: Session, fold
     assert "<del>b</del><ins>&lt;c&gt;</ins>" in page
     assert "@@ -7,2 +7,2 @@" in page
     assert '<bdi class="mono">old</bdi>' not in page
+
+
+def test_changes_of_files_that_are_gone_are_not_shown(ana_s: Client, session: Session, folder: Path) -> None:
+    """UI-10: a command has removed one since, and a path may begin with the sandbox's folder."""
+    for number, path in enumerate(("gone.md", "/workspace/page.html"), 1):
+        made = {"tool_name": "write_file", "arguments": {"path": path, "content": "a"}, "result": "Wrote it"}
+        call(session, number, "t_1", **made)
+    page = text(get(ana_s, session))
+    assert "gone.md" not in page
+    assert '<bdi class="mono">/workspace/page.html</bdi>' in page
+
+
+def test_a_fork_says_whose_files_it_lacks(ana_s: Client, session: Session, folder: Path, bo: User) -> None:
+    """RUN-13: unless the original has none, or the user may not see it."""
+    fork = Session.objects.create(owner=session.owner, workspace=session.workspace, parent_session=session)
+    page = text(get(ana_s, fork))
+    assert "copied to a fork" in page
+    assert f'href="/sessions/{session.pk}/"' in page
+    assert "copied to a fork" not in text(get(ana_s, session))
+    Session.objects.filter(pk=session.pk).update(owner=bo)
+    assert "copied to a fork" not in text(get(ana_s, fork))

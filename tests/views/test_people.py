@@ -9,6 +9,9 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.models import Session, User
+from chat.services.people import members_agents
+from chat.services.people.members_agents import AgentSettings
+from chat.services.sessions.agents import add_agent
 from tests.support.testing_node import let_in, person
 
 pytestmark = pytest.mark.django_db
@@ -26,3 +29,20 @@ def test_people_of_a_session_are_listed(
     assert answer.json()["people"][0]["initials"] == "AN"
     assert answer.json()["people"][0]["colour"].startswith("c")
     assert answer.json()["people"][0]["picture"] == ""
+
+
+def test_agents_that_can_be_added_are_listed_for_those_who_may(
+    signed_in: Callable[[User], Client], ana: User, bo: User, session: Session
+) -> None:
+    """RUN-17: without those that are there; viewers add none."""
+    row = members_agents.make(author=ana, workspace_id=session.workspace_id, given=AgentSettings("Writer"))
+    let_in(session, bo, "viewer")
+
+    def absent(user: User) -> list[str]:
+        answer = signed_in(user).get(reverse("session-people", args=[session.pk]))
+        return [agent["name"] for agent in answer.json()["absent"]]
+
+    assert absent(bo) == []
+    assert row.name in absent(ana)
+    add_agent(session=session, author=ana, agent=row.name)
+    assert row.name not in absent(ana)

@@ -202,12 +202,13 @@ def test_settings_of_a_workspace_say_what_they_are(
     settings = reverse("workspace-settings", args=[workspace.pk])
     html = page(client, settings)
     assert re.search(rf"<h1>\s*Workspace settings\s*<small><bdi>{workspace.name}</bdi></small>", html)
-    assert "create an invitation link under Share" in html
+    assert "Invite people" in html
+    assert "create a link under Share in that session" in html
     assert "Use “Change…” to make a guest a member." in html
     below = page(client, reverse("webhooks", args=[workspace.pk]))
     assert re.search(rf'<a class="button small" href="{settings}">.*?Workspace settings\s*</a>', below, re.DOTALL)
     client = signed_in(bo)
-    assert "Owners and admins make guests members." in page(client, settings)
+    assert "Owners and admins invite members, and make guests members." in page(client, settings)
     refused = client.get(reverse("webhooks", args=[workspace.pk]))
     assert refused.status_code == 403
     assert "Your role in this workspace doesn’t allow that. Ask an owner or admin." in refused.content.decode()

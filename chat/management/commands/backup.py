@@ -7,14 +7,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError
 
 from chat.management.backup import making
 from chat.management.backup.archive import BackupError
+from chat.management.data_command import DataCommand
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = (
         "Write the database, the attached files, the files of workspaces and the secret key that Parley made into one "
         "archive, beside running servers. Keep it as safe as the server: it can be used to sign in as anyone."

@@ -7,11 +7,12 @@ from typing import Any
 
 from django.contrib.auth.management.commands.changepassword import Command as DjangoCommand
 
+from chat.management.data_command import DataCommand
 from chat.models import User
 from chat.services.people import accounts
 
 
-class Command(DjangoCommand):
+class Command(DataCommand, DjangoCommand):
     def handle(self, *args: Any, **options: Any) -> Any:
         name = options["username"] or getpass.getuser()
         result = super().handle(*args, **{**options, "username": name})

@@ -5,12 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
+from chat.management.amounts import amount
+from chat.management.data_command import DataCommand
 from chat.services.people import accounts
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = (
         "Sign everyone out in all browsers, and end all one-time sign-in links. A restored backup brings back logins, "
         "links and tokens that were ended after it was made."
@@ -21,4 +21,5 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, tokens: bool = False, **options: Any) -> str:
         ended = accounts.end_all_logins(with_tokens=tokens)
-        return f"Ended: {ended['logins']} logins, {ended['tokens']} tokens."
+        logins, revoked = amount(ended["logins"], "login"), amount(ended["tokens"], "API token")
+        return f"Ended {logins} and {revoked}." if tokens else f"Ended {logins}."

@@ -5,15 +5,16 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from chat.errors import ServiceError
 from chat.management.commands.purge import described
+from chat.management.data_command import DataCommand
 from chat.models import Erasure, Session, User
 from chat.services.deletion import overwriting, requests, users
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = "Erase a session or a person for good: rows, revisions, files, drafts. There is no way back."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -6,15 +6,16 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from chat.errors import ServiceError
 from chat.management import private_files
+from chat.management.data_command import DataCommand
 from chat.models import User
 from chat.transfer.public import export_person
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = "Write all that belongs to one person as a ZIP archive, as they get it from their settings."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db.models import QuerySet
 
 from chat.downloads import file_name
 from chat.management import private_files
+from chat.management.amounts import amount
+from chat.management.data_command import DataCommand
 from chat.management.people import named_user, named_workspace
 from chat.models import Session, SessionRole
 from chat.transfer.public import EXTENSIONS, ExportFormat, export_session
@@ -25,7 +27,7 @@ class Target(Protocol):
     def write(self, name: str, pieces: Iterator[str]) -> None: ...
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = "Write sessions into a folder or a ZIP archive, each as a file of its own. Exits with 1 if there are none."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -53,7 +55,7 @@ class Command(BaseCommand):
                     self.stderr.write(f"{number} of {total}: {session.pk}")
         except OSError as error:
             raise CommandError(f"{to}: {error.strerror or error}", returncode=1) from None
-        self.stdout.write(f"{total} sessions were written to {to}.")
+        self.stdout.write(f"Wrote {amount(total, 'session')} to {to}.")
 
 
 def _sessions(*, owner: str | None, workspace: int | None, **_options: Any) -> QuerySet[Session]:

@@ -6,21 +6,21 @@ from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from chat.management.data_command import DataCommand, number_of_days
 from chat.services.deletion import overwriting, purging
 from chat.services.maintenance import jobs
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = (
         "Delete for good what users deleted more than PURGE_AFTER_DAYS ago, uploads that were never sent, and what "
         "crashes left. A running server does this once a day by itself."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--days", type=int, help="another number of days; 0: all that users have deleted")
+        parser.add_argument("--days", type=number_of_days, help="another number of days; 0: all that was deleted")
         parser.add_argument(
             "--vacuum",
             action="store_true",
@@ -28,8 +28,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, days: int | None = None, vacuum: bool = False, **options: Any) -> str:
-        if days is not None and days < 0:
-            raise CommandError("--days is 0 or more.")
         before = purging.cutoff() if days is None else timezone.now() - timedelta(days=days)
         counts = jobs.purge(before=before)
         overwriting.overwrite_deleted()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from chat.management.data_command import DataCommand
 from chat.models import User
 from chat.services.people import second_factor
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = "Remove a user's authenticator app, passkeys and recovery codes, and sign them out everywhere."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from chat.errors import ServiceError
 from chat.management.addresses import link_url
+from chat.management.data_command import DataCommand
 from chat.models import User
 from chat.services.people import accounts
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = "Print a link that signs a user in, once, within a day. It replaces their earlier links."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -23,6 +24,8 @@ class Command(BaseCommand):
         return link_url(accounts.sign_in_link(user=self._user(username)))
 
     def _user(self, username: str | None) -> User:
+        if username == "":  # an empty variable of a script
+            raise CommandError("The username is empty. Leave it out for the first administrator.")
         try:
             return User.objects.get(username=username, is_active=True) if username else accounts.first_administrator()
         except User.DoesNotExist:

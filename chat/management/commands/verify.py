@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from chat import schema
 from chat.errors import FilesUnavailable
+from chat.management.data_command import DataCommand
 from chat.queries.verifying import Verification
 
 
-class Command(BaseCommand):
+class Command(DataCommand):
     help = (
         "Check everything that must hold for the rows of all sessions, and that each attachment, knowledge file and "
         "picture has its file. Changes nothing, and may run beside a server."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            schema.require_current()
-        except schema.WrongSchemaError as error:
-            raise CommandError(str(error)) from error
         verification, problems = Verification(), 0
         try:
             for line in verification.problems():

@@ -111,6 +111,7 @@ def session_frame(session: SessionSnapshot, revision: int | None) -> Json:
         "revision": revision,
         "status": session.agent_status,
         "archived": archived,
+        "archiver": session.archived_by_id,
         "replies": session.replies,
         "automatic": session.replies_auto,
         "mode": session.mode,
@@ -129,6 +130,7 @@ def session_parts(session: SessionSnapshot) -> dict[str, SafeString]:
         "status": status_html(StatusChanged(session.agent_status, session.tool_name, session.activity)),
         "usage": usage_html(session),
         "context_bar": context_bar_html(session),
+        "archived": _render("parts/archived", {"name": session.archived_by}),
     }
 
 

@@ -21,6 +21,7 @@ from chat.models import (
     ModelRequest,
     Schedule,
     Session,
+    WorkspaceInvitation,
 )
 from chat.projections.requests import Named, without
 from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
@@ -131,3 +132,4 @@ def _purge_access(before: datetime, counts: Counts) -> None:
     ended = Q(revoked_at__lt=before) | Q(expires_at__lt=before)
     counts["tokens"] += ApiToken.objects.filter(ended).delete()[0]
     counts["invitations"] += Invitation.objects.filter(expires_at__lt=before).delete()[0]
+    counts["invitations"] += WorkspaceInvitation.objects.filter(expires_at__lt=before).delete()[0]

@@ -14,11 +14,21 @@ from django.utils.translation import gettext as _
 
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
-from chat.models import ApiToken, Invitation, LoginSession, PushSubscription, Session, SignInLink, User
+from chat.models import (
+    ApiToken,
+    Invitation,
+    LoginSession,
+    PushSubscription,
+    Session,
+    SignInLink,
+    User,
+    Workspace,
+    WorkspaceInvitation,
+)
 from chat.names import look
 from chat.origin import current_origin, network_of
 from chat.security.session_store import hash_key
-from chat.services.people import push, sharing
+from chat.services.people import joining, push
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
 from chat.services.people.workspaces import current_workspace
@@ -54,14 +64,16 @@ def an_administrator_can_sign_in() -> bool:
 
 
 @transaction.atomic
-def sign_in_link(*, user: User, author: User | None = None) -> str:
+def sign_in_link(*, user: User, author: User | None = None, keeps_last: bool = False) -> str:
     """Return a new token that signs `user` in once, within a day. Their earlier links stop working.
 
-    `author` is the staff user who creates it for another user, who is notified on their next page.
+    `author` is the staff user who creates it for another user, who is notified on their next page. `keeps_last`: the
+    link before it stays good, as it may have been made on purpose a moment before; using one ends the other.
     """
     if author is not None:
         spend("sign_in_links", author.pk)
-    SignInLink.objects.filter(user=user, used_at=None).delete()
+    unused = SignInLink.objects.filter(user=user, used_at=None)
+    unused.exclude(pk__in=list(unused.order_by("-pk").values_list("pk", flat=True)[: int(keeps_last)])).delete()
     token = secrets.token_urlsafe(32)
     SignInLink.objects.create(user=user, token_hash=hashed(token), expires_at=timezone.now() + LINK_LIFE)
     record(Kind.SIGN_IN_LINK_MADE, actor=author, person=user)
@@ -83,7 +95,9 @@ def redeem(token: str) -> User | None:
     link = SignInLink.objects.filter(token_hash=hashed(token))
     if not link.filter(used_at=None, expires_at__gt=now).update(used_at=now):
         return None
-    return User.objects.filter(pk__in=link.values("user"), is_active=True).first()
+    user = User.objects.filter(pk__in=link.values("user"), is_active=True).first()
+    SignInLink.objects.filter(user=user, used_at=None).delete()
+    return user
 
 
 @transaction.atomic
@@ -134,23 +148,23 @@ def _new_guest(username: str, display_name: str, password: str) -> tuple[User, d
     return user, problems
 
 
-def register(*, token: str, username: str, display_name: str, password: str) -> tuple[User, Session]:
-    """Create an account with an invitation, as a guest in the invitation's session. Return both.
+def register(*, token: str, username: str, display_name: str, password: str) -> tuple[User, Session | Workspace]:
+    """Create an account with an invitation: as a guest in its session, or a member of its workspace. Return both.
 
     The account gets no workspace. Raises ServiceError if the invitation is not valid, the name is taken or invalid, the
     password is too weak, or too many accounts were created with the invitation or from this network.
     """
-    invitation = sharing.invitation_for(token)
+    invitation = joining.invitation_for(token)
     user, problems = _new_guest(username, display_name, password)
     if problems:
         raise Invalid(" ".join(chain.from_iterable(problems.values())))
     spend("joins", network_of(current_origin().address))
-    spend("joins_of_invitation", invitation.pk)
+    spend("joins_of_invitation", invitation.token_hash)
     user.set_password(password)  # before the transaction, because hashing waits for a free slot
     with transaction.atomic():
         user.save()
         record(Kind.ACCOUNT_MADE, actor=user, person=user, by="invitation")
-        return user, sharing.accept(token=token, user=user)
+        return user, joining.accept(token=token, user=user)
 
 
 @transaction.atomic
@@ -201,5 +215,6 @@ def end_all_logins(*, with_tokens: bool) -> dict[str, int]:
     if with_tokens:
         tokens = ApiToken.objects.filter(revoked_at=None).update(revoked_at=now)
         Invitation.objects.filter(expires_at__gt=now).update(expires_at=now)
+        WorkspaceInvitation.objects.filter(expires_at__gt=now).update(expires_at=now)
     record(Kind.ALL_LOGINS_ENDED, actor=None, logins=logins, tokens=tokens)
     return {"logins": logins, "tokens": tokens}

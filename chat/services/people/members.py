@@ -12,7 +12,7 @@ from chat.access import workspace_where
 from chat.errors import Forbidden, Invalid, ServiceError
 from chat.models import Membership, User, Workspace
 from chat.permissions import Permission
-from chat.services.people import guests
+from chat.services.people import guests, workspace_invitations
 from chat.services.people.security_log import Kind, record
 from chat.services.transaction import notify_access_changed
 
@@ -66,9 +66,12 @@ def change_role(*, author: User, workspace_id: int, user_id: int, role: str) -> 
 def remove(*, author: User, workspace_id: int, user_id: int) -> Removed:
     """Remove a member or guest; members may remove themselves. Raises as `change_role` does.
 
-    The member keeps their own sessions. Their shares of others' sessions have no effect until they are back.
+    Invitation links to the workspace end, because someone who is removed may know one. The member keeps their own
+    sessions. Their shares of others' sessions have no effect until they are back.
     """
     membership, mine = _locked(author, workspace_id, user_id)
+    if user_id != author.pk:
+        workspace_invitations.end_all(author=author, workspace=membership.workspace)
     if membership.role == Role.GUEST:
         guests.remove(author=author, workspace_id=workspace_id, user_id=user_id)
         return Removed(membership.user, "")

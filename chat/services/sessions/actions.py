@@ -91,23 +91,23 @@ def unpin(user: User, session_id: str) -> None:
 def archive(user: User, session_id: str) -> None:
     """Archive a session for all users: it can be read, and continued when it is restored."""
     session, _role = session_for(user, session_id, SessionRole.OWNER)
-    set_archived(session=session, archived=True)
+    set_archived(session=session, author=user, archived=True)
 
 
 @transaction.atomic
 def restore(user: User, session_id: str) -> None:
     """Restore a session from the archive."""
     session, _role = session_for(user, session_id, SessionRole.OWNER)
-    set_archived(session=session, archived=False)
+    set_archived(session=session, author=user, archived=False)
 
 
 @transaction.atomic
-def set_archived(*, session: Session, archived: bool) -> None:
+def set_archived(*, session: Session, author: User, archived: bool) -> None:
     """Archive a session, or restore it from the archive. The caller has checked the user's rights."""
     if archived:
-        _change(session, status=Session.Status.ARCHIVED, archived_at=timezone.now())
+        _change(session, status=Session.Status.ARCHIVED, archived_at=timezone.now(), archived_by=author)
     else:
-        _change(session, status=Session.Status.ACTIVE, archived_at=None)
+        _change(session, status=Session.Status.ACTIVE, archived_at=None, archived_by=None)
 
 
 @transaction.atomic

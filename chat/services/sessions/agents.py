@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import transaction
 from django.utils.translation import gettext as _
 
@@ -23,11 +25,15 @@ class NoSuchAgent(ServiceError):
 
 
 @transaction.atomic
-def add_agent(*, session: Session, author: User, agent: str) -> None:
+def add_agent(*, session: Session, author: User, agent: str, again: bool = False) -> None:
     """Add an agent to a session, with a copy of its model, prompt and tools. No effect if it is there already.
 
-    Raises ServiceError for an agent that is not offered, more than eight others, and an archived session.
+    `again` takes back its removal: the session still has its copy. Raises ServiceError for an agent that is not
+    offered, or was not there, more than eight others, and an archived session.
     """
+    if again:
+        _take_back(session, author, agent)
+        return
     chosen = presets.offered(agent, author, session.workspace_id) if agent else None
     if chosen is None:
         raise NoSuchAgent(agent)
@@ -37,14 +43,32 @@ def add_agent(*, session: Session, author: User, agent: str) -> None:
     present = [entry["name"] for entry in entries if not entry.get(REMOVED)]
     if chosen.name in (tx.session.agent, *present):
         return
-    if len(present) >= MOST_AGENTS:
-        raise Invalid(_("A session can have up to %(count)d other agents.") % {"count": MOST_AGENTS})
+    _require_room(present)
     provider, model = chosen.provider, chosen.model
     if model and not registry().offers(provider, model):
         provider, model = tx.session.provider, tx.session.model
     named: Json = {"name": chosen.name, "provider": provider, "model": model, "system_prompt": chosen.system_prompt}
     kept = [entry for entry in entries if entry["name"] != chosen.name]
     _set(tx, author, [*kept, {**presets.copy_of(chosen), **named}])
+
+
+def _take_back(session: Session, author: User, agent: str) -> None:
+    tx = SessionTransaction.lock(session.pk)
+    tx.require_active()
+    entries = presets.others(tx.session)
+    entry = next((entry for entry in entries if entry["name"] == agent), None)
+    if entry is None:
+        raise NoSuchAgent(agent)
+    if not entry.get(REMOVED) or agent == tx.session.agent:
+        return
+    _require_room([each["name"] for each in entries if not each.get(REMOVED)])
+    there = {name: value for name, value in entry.items() if name != REMOVED}
+    _set(tx, author, [there if each is entry else each for each in entries])
+
+
+def _require_room(present: Sequence[str]) -> None:
+    if len(present) >= MOST_AGENTS:
+        raise Invalid(_("A session can have up to %(count)d other agents.") % {"count": MOST_AGENTS})
 
 
 @transaction.atomic

@@ -18,6 +18,7 @@ from chat.errors import Busy, NoSuchMessage, NoSuchSession, ServiceError
 from chat.limits.quotas import require_disk
 from chat.limits.rates import limited
 from chat.models import (
+    IMPORTED,
     UNFINISHED,
     Attachment,
     ChatMessage,
@@ -200,6 +201,9 @@ def _end_of_turn(last: ChatMessage) -> QuerySet[ChatMessage]:
 def _make(session: Session, author: User, message_id: str, copying: Copying, columns: dict[str, Any]) -> Session:
     rows = copying.rows
     # Only its author can write in it.
+    config = presets.without_approvals(session.config_values)
+    if config.get(IMPORTED):
+        config[IMPORTED] = True  # without the time: its own file was none
     alone = {"replies": Session.Replies.ALL} if session.replies_auto else {}
     copy = Session.objects.create(
         owner=author,
@@ -210,7 +214,7 @@ def _make(session: Session, author: User, message_id: str, copying: Copying, col
         total_tokens=sum((row.input_tokens or 0) + (row.output_tokens or 0) for row in rows),
         context_used=next((row.input_tokens for row in reversed(rows) if row.input_tokens is not None), None),
         # People approve tool calls in one session: the fork asks again.
-        config=presets.without_approvals(session.config_values),
+        config=config,
         **{name: getattr(session, name) for name in INHERITED} | alone,
         **columns,
     )

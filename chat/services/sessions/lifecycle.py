@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents.config import LEAST_SHARE, MOST_SHARE
+from agents.errors import ModelNotFound
 from agents.reasoning import Reasoning
 from chat import ids
 from chat.agents_setup import registry
@@ -126,8 +127,8 @@ def begin_session(
     fields["workspace"] = workspace = fields.get("workspace") or current_workspace(owner)
     if agent and presets.offered(agent, owner, workspace.pk) is None:
         raise NoSuchAgent(agent)
-    if model and not registry().offers(provider, model):
-        raise _no_such_model(provider, model)
+    if model:
+        fields["provider"], fields["model"] = _offered(provider, model)
     session = create_session(owner=owner, **fields)
     configuration = configuration or {}
     if {name: value for name, value in configuration.items() if value is not None} not in UNCHANGED:
@@ -154,8 +155,7 @@ def rename(*, session: Session, author: User, title: str) -> None:
 @transaction.atomic
 def set_model(*, session: Session, author: User, provider: str, model: str) -> None:
     """Set the model of the next response (RUN-16) and its context window (RUN-05)."""
-    if not registry().offers(provider, model):
-        raise _no_such_model(provider, model)
+    provider, model = _offered(provider, model)
     change(SessionTransaction.lock(session.pk), author, **_of_model(provider, model))
 
 
@@ -282,6 +282,14 @@ def _of_model(provider: str, model: str) -> dict[str, object]:
     return {"provider": provider, "model": model, "context_window": registry().context_window(provider, model)}
 
 
-def _no_such_model(provider: str, model: str) -> ServiceError:
-    message = _("The model “%(model)s” of “%(provider)s” isn’t configured here.")
-    return ServiceError("no_such_model", message % {"model": model, "provider": provider})
+def _offered(provider: str, model: str) -> tuple[str, str]:
+    """Return a model that the server offers; without its provider, of the one that lists it. Raises ServiceError."""
+    try:
+        if model:
+            return registry().resolve(provider, model)
+    except ModelNotFound:
+        pass
+    message = _("The model “%(model)s” isn’t configured here.")
+    if provider:
+        message = _("The model “%(model)s” of “%(provider)s” isn’t configured here.")
+    raise ServiceError("no_such_model", message % {"model": model, "provider": provider})

@@ -41,6 +41,7 @@ from chat.models import (
     Suggestion,
     User,
     UserSessionState,
+    WorkspaceInvitation,
 )
 from chat.queries.attachments import stored_name
 from chat.services.batches import batches
@@ -76,6 +77,7 @@ AGENT = (
     "created_at",
 )
 SCHEDULE = ("session_id", "text", "cron", "zone", "is_on", "created_at", "updated_at", "removed_at")
+WORKSPACE_INVITATION = ("uses", "max_uses", "created_at", "expires_at")
 INVITATION = ("session_id", "role", "uses", "max_uses", "created_at", "expires_at")
 
 
@@ -191,6 +193,10 @@ def _account(user: User) -> Json:
             for each in Share.objects.filter(session__owner=user).select_related("user").order_by("pk")
         ],
         "invitations": [_columns(each, INVITATION) for each in invitations],
+        "workspace_invitations": [
+            {"workspace": each.workspace.name, **_columns(each, WORKSPACE_INVITATION)}
+            for each in WorkspaceInvitation.objects.filter(created_by=user).select_related("workspace").order_by("pk")
+        ],
         "notes": [_columns(each, NOTE) for each in MemoryNote.objects.filter(user=user)],
         "knowledge_files": [
             {"workspace": each.workspace.name, **_columns(each, KNOWLEDGE)}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from django.db import IntegrityError, transaction
 from django.db.models import Model
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat import ids
@@ -51,6 +52,7 @@ MAX_SECONDS = 60.0
 # File names in a note.
 MAX_NAMED = 5
 MAX_NAME_CHARS = 80
+LONGEST_TITLE = 200
 TABLES = {"session": Session, "message": ChatMessage, "attachment": Attachment, "request": ModelRequest}
 
 
@@ -147,10 +149,10 @@ class SessionImport:
 
     def _create_session(self) -> Session:
         self._ids = IdMap(keep=self._keep_ids)
-        columns = self._mapped.columns | incomplete.new_columns()
+        columns = self._mapped.columns | incomplete.new_columns() | {"title": self._title()}
         session = session_row(
             self._head.session,
-            {**columns, "config": {**columns["config"], IMPORTED: True}},
+            {**columns, "config": {**columns["config"], IMPORTED: timezone.now().isoformat()}},
             session_id=self._ids.session(self._head.session.id) or ids.session_id(),
             owner=self._owner,
             workspace=self._workspace,
@@ -160,6 +162,15 @@ class SessionImport:
             prepare_insert([session]).run()
         self._session = session  # not before: `discard` must not delete another import's session of this id
         return session
+
+    def _title(self) -> str:
+        """Return the file's title, marked if the owner already has a session of this title."""
+        title = self._head.session.title
+        present = Session.objects.filter(owner=self._owner, workspace=self._workspace, title=title)
+        if not title or not present.exclude(status=Session.Status.DELETED).exists():
+            return title
+        room = LONGEST_TITLE - len(_("%(title)s (imported)") % {"title": ""})
+        return _("%(title)s (imported)") % {"title": title[:room]}
 
     @contextmanager
     def _detecting_taken_ids(self) -> Iterator[None]:

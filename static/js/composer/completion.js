@@ -78,7 +78,7 @@ async function choices(name, written) {
 
 const FRESH = 60_000;
 const page = document.getElementById("main");
-let people = null; // a promise
+let names = null; // a promise
 let askedAt = 0;
 
 /** Suggests the agent, and people other than the user. */
@@ -91,8 +91,8 @@ export const mentionSource = {
     const cast = JSON.parse(page.dataset.agents || "[]");
     const taken = cast.length ? (await known()).flatMap(({ name, username }) => [name, username]) : [];
     const agents = cast.map((each) => {
-      const label = spoken(each, cast, taken);
-      return { label, detail: label === each.name ? each.title : each.name, icon: each.icon || "bot" };
+      const said = spoken(each, cast, taken); // what the text gets: a title that the server would not read stays out
+      return { label: each.title, detail: each.name, said, icon: each.icon || "bot" };
     });
     const agent = { label: "agent", detail: page.dataset.agent, icon: "bot" };
     const several = agents.filter(({ label, detail }) => fits({ name: label, username: detail }, query));
@@ -100,8 +100,8 @@ export const mentionSource = {
     const people = await persons(query);
     return fits({ name: agent.label, username: agent.detail }, query) ? [agent, ...people] : people;
   },
-  take({ label }, { from, to }) {
-    insert(`@${label} `, from, to);
+  take({ label, said = label }, { from, to }) {
+    insert(`@${said} `, from, to);
     return true;
   },
 };
@@ -137,11 +137,14 @@ function suggestion({ id, name, username, initials, colour }) {
   return { label: name, detail: username, face };
 }
 
-function known() {
-  if (people && Date.now() - askedAt < FRESH) return people;
+const known = async () => (await namesOfSession())?.people ?? [];
+
+/** Requests the people of the session, and the agents that it lacks. */
+export function namesOfSession() {
+  if (names && Date.now() - askedAt < FRESH) return names;
   askedAt = Date.now();
-  people = valueAt(`/sessions/${page.dataset.session}/people`).then((list) => list?.people ?? []);
-  return people;
+  names = valueAt(`/sessions/${page.dataset.session}/people`);
+  return names;
 }
 
 const MOST = 50;
@@ -149,7 +152,7 @@ const list = document.getElementById("completion");
 let sources = [];
 let options = null; // null for viewers
 let open = null; // {source, range}
-let asked = 0;
+let queries = 0;
 let shown = 0; // the number of the query that the list answers; keys do not apply to an older one
 let dismissed = "";
 
@@ -171,7 +174,7 @@ export function connectCompletion(...given) {
 /** Handles a key for the open list; returns true if it was for the list. */
 export function chosen(event) {
   if (event.key === "Tab" && event.shiftKey) close(); // Shift+Tab leaves the field
-  if (!open || shown !== asked || event.shiftKey || event.ctrlKey || event.altKey || event.metaKey) return false;
+  if (!open || shown !== queries || event.shiftKey || event.ctrlKey || event.altKey || event.metaKey) return false;
   if (event.key !== "Escape" || composing(event)) return options.pressed(event);
   dismissed = field.value;
   close();
@@ -179,10 +182,10 @@ export function chosen(event) {
 }
 
 async function look() {
-  const number = ++asked;
+  const number = ++queries;
   const [source, range] = matched();
   const items = source ? await source.find(range.query) : [];
-  if (number !== asked) return;
+  if (number !== queries) return;
   if (items.length && field.value !== dismissed && document.activeElement === field)
     show(source, range, items.slice(0, MOST));
   else close();
@@ -200,7 +203,7 @@ function matched() {
 function show(source, range, items) {
   if (!open) say(fill(words.suggestions, { count: items.length }));
   open = { source, range };
-  shown = asked;
+  shown = queries;
   list.replaceChildren(...items.map(draw));
   setHidden(false);
   options.show(source.waits?.(range.query) ? null : list.firstElementChild);
@@ -223,7 +226,7 @@ function draw(item, number) {
 }
 
 function close() {
-  asked += 1;
+  queries += 1;
   open = null;
   setHidden(true);
   options.show(null);

@@ -8,11 +8,21 @@ import { offer, on, TOUCH } from "../ui/commands.js";
 import { composing, field, fits, grow, insert, restore, sends, unfinished, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
+import { offerAbsent } from "./absent_agents.js";
 import * as behavior from "./behavior.js";
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
 import * as drafts from "./drafts.js";
 import { looked, Outbox, remember } from "./drafts.js";
-import { areThere, connectDropping, connectUploads, giveFilesBack, take, tryAgain } from "./uploads.js";
+import {
+  areThere,
+  connectDropping,
+  connectUploads,
+  giveFilesBack,
+  hasFiles,
+  refresh,
+  take,
+  tryAgain,
+} from "./uploads.js";
 
 // Reports at intervals that the user is typing: "parley:typing" on the document (LIVE-05).
 
@@ -102,11 +112,13 @@ export class Composer {
     field.addEventListener("keydown", keys);
     live.addEventListener("state", ({ detail }) => (form.dataset.connection = detail.state));
     live.addEventListener("open", tryAgain);
+    live.addEventListener("open", () => live.addEventListener("open", refresh), { once: true });
+    live.addEventListener("frame", ({ detail }) => detail.op === "message" && sentElsewhere(detail));
     drafts.connect();
     connectTyping();
     connectWorking();
     behavior.connect();
-    connectUploads();
+    connectUploads(this.#outbox.pending().flatMap(({ files = [] }) => files));
     connectDropping();
     connectDictation();
     connectCompletion(commandSource, mentionSource);
@@ -171,6 +183,7 @@ export class Composer {
     write("");
     showPending(entry, live.state === "connected" ? SLOW : 0);
     this.#send(entry);
+    offerAbsent(text);
     toEnd();
     field.focus();
   }
@@ -179,6 +192,11 @@ export class Composer {
     const attachments = files.map(({ id }) => id);
     if (live.send({ type: "send", text, key, attachments, ref: `send:${key}` })) this.#sent();
   }
+}
+
+/** A message of this user's, from whatever device, has taken the files that were attached there. */
+function sentElsewhere({ html }) {
+  if (hasFiles() && html.includes(` data-user-id="${page.dataset.viewerId}"`)) refresh();
 }
 
 /** Returns an unsent message to the field. */

@@ -1,7 +1,7 @@
 // Attaches files that are dropped on the page or pasted into its field, and very long pasted texts. They are uploaded to
 // the page's session; at home, to a session that is created with the first file.
-import { post, sendFile, textAt } from "../net/http.js";
-import * as store from "../net/storage.js";
+import { post, sendFile, textAt, valueAt } from "../net/http.js";
+import { keep as keepStored, kept, parsed } from "../net/storage.js";
 import { offer, on } from "../ui/commands.js";
 import { copyOf, make } from "../ui/dom.js";
 import { field, insert, isWithin } from "../ui/field.js";
@@ -64,7 +64,9 @@ function sized(bytes) {
 
 const page = document.getElementById("main");
 const NAME = `parley:files:${page.dataset.viewerId}:${page.dataset.session ?? page.dataset.place}`;
+const ASKED_AT = Date.now() - performance.now(); // when this page was requested
 const list = document.getElementById("uploads");
+const gone = new Set(); // ids of files that were sent or removed here
 const waiting = []; // for the first file at home, which creates the session
 let begun = ""; // that session
 let isBeginning = false;
@@ -116,12 +118,14 @@ export const forgetSession = () => (begun = "");
 /** Removes the uploaded files from the composer and returns them, to be sent. */
 export function take() {
   const ready = uploads.filter(({ state }) => state === "ready").map(({ meta }) => meta);
+  for (const { id } of ready) gone.add(id);
   set(uploads.filter(({ state }) => state !== "ready"));
   return ready;
 }
 
 /** Returns uploaded files to the composer that were not sent. */
 export function giveFilesBack(metas) {
+  for (const { id } of metas) gone.delete(id);
   set([...uploads, ...metas.map(known)]);
 }
 
@@ -132,9 +136,13 @@ export function add(files, text = "") {
   for (const upload of fresh) send(upload);
 }
 
-export function connectUploads() {
-  giveFilesBack(stored());
-  addEventListener("storage", ({ key }) => key === NAME && follow());
+/** `unsent` are the files of messages that are not confirmed yet. */
+export function connectUploads(unsent = []) {
+  for (const { id } of unsent) gone.add(id);
+  set(stored().map(known));
+  if (page.dataset.session) follow(parsed(field.form.dataset.files) ?? [], ASKED_AT);
+  addEventListener("storage", ({ key }) => key === NAME && follow(stored()));
+  document.addEventListener("visibilitychange", () => document.hidden || refresh());
   const chooser = document.getElementById("files");
   on("attach", () => chooser.click());
   offer({ id: "attach", label: words.attachFiles, icon: "paperclip", slash: "attach", run: () => chooser.click() });
@@ -192,7 +200,7 @@ function answered(upload, { status, response }) {
   const session = begun || undefined;
   change(upload, {
     state: "ready",
-    meta: { ...response, session, pasted: upload.text !== "" && isWithin(upload.text) },
+    meta: { ...response, at: Date.now(), session, pasted: upload.text !== "" && isWithin(upload.text) },
     name: response.name,
     size: response.size,
   });
@@ -213,6 +221,7 @@ function change(upload, values) {
 }
 
 function leave(upload) {
+  gone.add(upload.meta?.id);
   const next = upload.element.nextElementSibling ?? upload.element.previousElementSibling;
   set(uploads.filter((other) => other !== upload));
   upload.request?.abort();
@@ -242,22 +251,32 @@ function set(next) {
 const known = (meta) => ({ name: meta.name, size: meta.size, state: "ready", meta });
 const uploadOf = (button) => uploads.find(({ element }) => element.contains(button));
 
-/** Another tab sent, added or removed files. */
-function follow() {
-  const theirs = stored();
+/** Shows the files that another tab, or the server, has. Those that were uploaded `since` then stay. */
+function follow(theirs, since = Infinity) {
   const has = (meta) => uploads.some((upload) => upload.meta?.id === meta.id);
-  const stay = uploads.filter(({ meta }) => !meta || theirs.some(({ id }) => id === meta.id));
-  set([...stay, ...theirs.filter((meta) => !has(meta)).map(known)]);
+  const stay = uploads.filter(({ meta }) => !meta || meta.at >= since || theirs.some(({ id }) => id === meta.id));
+  set([...stay, ...theirs.filter((meta) => !has(meta) && !gone.has(meta.id)).map(known)]);
 }
+
+/** Shows the files that the server has: other devices of the user upload, send and remove them, too. */
+export async function refresh() {
+  if (!page.dataset.session || isUploading()) return;
+  const asked = Date.now();
+  const answer = await valueAt(`/sessions/${page.dataset.session}/attachments/unsent`);
+  if (answer && !isUploading()) follow(answer.files, asked);
+}
+
+/** Whether a file is attached that another device can send. */
+export const hasFiles = () => uploads.some(({ meta }) => meta);
 
 function keep() {
   const metas = uploads.filter(({ meta }) => meta).map(({ meta }) => meta);
   if (JSON.stringify(metas) === JSON.stringify(stored())) return;
-  store.keep(NAME, JSON.stringify(metas));
+  keepStored(NAME, JSON.stringify(metas));
 }
 
 function stored() {
-  const metas = store.parsed(store.kept(NAME));
+  const metas = parsed(kept(NAME));
   return Array.isArray(metas) ? metas : [];
 }
 

@@ -11,6 +11,7 @@ import { make, parse, patchChildren } from "../ui/dom.js";
 import { dress, know, strangers } from "../ui/faces.js";
 import { field } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
+import { say } from "../ui/notice.js";
 import { late } from "../ui/late.js";
 import { notice } from "../ui/notice.js";
 import { openBox, openMenu, place, unlessOvertaken } from "../ui/popover.js";
@@ -28,7 +29,14 @@ function connectArchived() {
     const isRestored = oldValue === "yes" && page.dataset.archived === "no";
     if (isRestored && isRestoring && !TOUCH.matches) field?.focus();
     if (isRestored) isRestoring = false;
+    if (oldValue === "no" && page.dataset.archived === "yes") sayArchived();
   }).observe(page, { attributeFilter: ["data-archived"], attributeOldValue: true });
+}
+
+/** Announces that another user has archived the session: what was said in the composer's place before is gone. */
+function sayArchived() {
+  const banner = page.querySelector(".read-only.archived");
+  if (page.dataset.archiver !== page.dataset.viewerId) say(banner.innerText.trim());
 }
 
 // The connection: its state in the header, and the end of access.

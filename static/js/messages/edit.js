@@ -117,8 +117,8 @@ class MessageEdit extends Edit {
       form.querySelector("[data-name=save]").textContent = words.suggestionSend;
       form.querySelector("label > span").textContent = words.actionSuggest;
     }
-    for (const button of form.querySelectorAll("[data-for]"))
-      button.hidden = !message.matches(button.dataset.for) || (this.isSuggestion && button.dataset.name === "again");
+    for (const part of form.querySelectorAll("[data-for]"))
+      part.hidden = !message.matches(part.dataset.for) || (this.isSuggestion && part.dataset.name === "again");
     if (!this.isSuggestion && message === lastMessage(".user") && message.matches(".mine")) this.#preferAnswer();
     message.addEventListener("gone", () => this.#rescue(), { once: true });
     message.querySelector(":scope > .source")?.remove();

@@ -51,11 +51,12 @@ export function setPart(name, html) {
 
 const shownTitle = () => page.querySelector("[data-part=title]").textContent;
 
-function setSession({ parts, status, archived, replies, automatic, mode, agents, icons }) {
+function setSession({ parts, status, archived, archiver, replies, automatic, mode, agents, icons }) {
   const titleBefore = shownTitle();
   for (const [name, html] of Object.entries(parts)) setPart(name, html);
   if (shownTitle() !== titleBefore) tellList();
   setStatus(status);
+  page.dataset.archiver = archiver ?? "";
   page.dataset.archived = archived ? "yes" : "no";
   if (automatic && page.dataset.replies !== replies)
     page.dispatchEvent(new CustomEvent("parley:replies", { detail: replies }));

@@ -14,13 +14,13 @@ const STIRS = ["message", "remove", "shift", "context", "session", "status", "sy
 const address = document.getElementById("panel").dataset.context;
 const body = document.getElementById("panel-context");
 const switching = new Set();
-let shown = { past: "", until: "" };
+let shown = { past: "", until: "", agent: "" };
 let makeWay = () => {};
 
 /** Shows the next request, or the one for the answer that a message belongs to. */
 export function show(past) {
   if (past !== shown.past) body.scrollTop = 0;
-  shown = { past, until: past === shown.past ? shown.until : "" };
+  shown = { ...shown, past, until: past === shown.past ? shown.until : "" };
 }
 
 export const { refresh, stir } = tab({ body, address, query: () => shown, stirs: STIRS, draw });
@@ -33,6 +33,7 @@ function draw(html) {
   for (const box of body.querySelectorAll("[data-include]")) {
     if (!switching.has(box.dataset.include)) box.checked = box.hasAttribute("checked");
   }
+  for (const chosen of body.querySelectorAll("#context-agent > [selected]")) chosen.parentElement.value = chosen.value;
   localise(body);
   if (held && document.activeElement === document.body) boxOf(held)?.focus({ preventScroll: true });
 }
@@ -60,6 +61,12 @@ async function turn(box) {
   const done = await insist(() => live.request({ type: box.checked ? "include" : "exclude", id }));
   switching.delete(id);
   if (done === null && box.isConnected) box.checked = box.hasAttribute("checked");
+}
+
+/** Shows the next request to another agent of the session. */
+function choose(agent) {
+  shown = { ...shown, until: "", agent };
+  refresh();
 }
 
 // Actions on a message in the list.
@@ -100,7 +107,10 @@ export function connect(leave) {
     insist(() => live.request({ type: "configure", memory: dataset.uses === "no" })).then(refresh),
   );
   makeWay = leave;
-  body.addEventListener("change", ({ target }) => target.dataset.include && turn(target));
+  body.addEventListener("change", ({ target }) => {
+    if (target.id === "context-agent") choose(target.value);
+    else if (target.dataset.include) turn(target);
+  });
   on("context-more", openMenuOf);
   on("context-go", ({ dataset }, event) => {
     event.preventDefault();

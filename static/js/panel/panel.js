@@ -4,8 +4,10 @@ import { textAt } from "../net/http.js";
 import { on, PHONE } from "../ui/commands.js";
 import { parse, patchChildren } from "../ui/dom.js";
 import { dress } from "../ui/faces.js";
-import { words } from "../ui/i18n.js";
+import { fill, words } from "../ui/i18n.js";
 import { rove, sideways } from "../ui/options.js";
+import { localise } from "../ui/time.js";
+import { toast } from "../ui/toast.js";
 import * as context from "./context.js";
 import * as files from "./files.js";
 import * as knowledge from "./knowledge.js";
@@ -90,6 +92,7 @@ function show(html) {
   prompt.follow(written);
   knowledge.follow();
   dress(body);
+  localise(body);
   showPresent();
 }
 
@@ -112,7 +115,17 @@ function follow() {
 /** Adds and removes agents of the session; what the panel shows follows by the session's frame. */
 function connectAgents() {
   on("add-agent", () => ask({ type: "add_agent", agent: document.getElementById("agent-to-add").value }));
-  on("remove-agent", ({ dataset }) => ask({ type: "remove_agent", agent: dataset.agent }));
+  on("remove-agent", removeAgent);
+}
+
+async function removeAgent(button) {
+  const { agent, title } = button.dataset;
+  const hadFocus = button.contains(document.activeElement);
+  if (!(await ask({ type: "remove_agent", agent }))) return;
+  const run = () => ask({ type: "add_agent", agent, again: true });
+  toast(fill(words.agentRemoved, { name: title }), { action: { label: words.undo, run } });
+  await fetchContent();
+  if (hadFocus) (document.getElementById("add-agent") ?? panel).focus(); // not on the button of the next agent
 }
 
 export function connect() {

@@ -1,0 +1,55 @@
+"""Commands on a data folder that no server has prepared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.process import manage
+
+COMMANDS = [
+    ["acceptkey"],
+    ["backup", "{folder}/x.tar"],
+    ["changepassword", "ana"],
+    ["endlogins"],
+    ["erase", "person", "ana"],
+    ["exportperson", "ana"],
+    ["exportsessions", "--all", "--to", "{folder}/x"],
+    ["importsessions", "--owner", "ana", __file__],
+    ["prune", "--days", "9"],
+    ["purge"],
+    ["resettwostep", "ana"],
+    ["signinlink"],
+    ["verify"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])
+def test_missing_database_is_said_and_none_is_made(tmp_path: Path, command: list[str]) -> None:
+    """OPS-04: a backup of nothing would look like one, and a link would be for no one."""
+    ended = manage(*(part.format(folder=tmp_path) for part in command), data=tmp_path / "data")
+
+    assert ended.returncode == 1
+    assert f"There is no database at {tmp_path}/data/parley.sqlite3" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "data/parley.sqlite3").exists()
+    assert not (tmp_path / "x.tar").exists()
+
+
+def test_unprepared_database_is_said(tmp_path: Path) -> None:
+    (tmp_path / "parley.sqlite3").touch()
+
+    ended = manage("backup", str(tmp_path / "x.tar"), data=tmp_path)
+
+    assert (ended.returncode, "The database lacks" in ended.stderr) == (1, True)
+    assert not (tmp_path / "x.tar").exists()
+
+
+@pytest.mark.parametrize("command", ["purge", "prune"])
+@pytest.mark.parametrize("days", ["-1", "99999999999", "9" * 5000, "x"])
+def test_days_have_a_range(tmp_path: Path, command: str, days: str) -> None:
+    ended = manage(command, f"--days={days}", data=tmp_path)
+
+    assert ended.returncode == 2
+    assert "is not a number of days from 0 to 36500" in ended.stderr
