@@ -108,6 +108,8 @@ async function made() {
         files.set(basename(path), Buffer.from(contents));
     }
   }
+  // Where esbuild minifies, it ignores unused imports of what is not there. Browsers refuse them, with DEBUG.
+  await build({ ...OPTIONS, entryPoints: MODULES, format: "esm", splitting: true, minify: false });
   for (const source of MODULES) await add([source], buildModule(source));
   await add(SCRIPTS, buildOthers(SCRIPTS, { format: "iife" }));
   await add(STYLES, buildOthers(STYLES));
