@@ -35,7 +35,7 @@ const OPTIONS = {
   outdir: DIST,
   bundle: true,
   minify: true,
-  // The first ones with light-dark(), which the styles need.
+  // The first versions that have light-dark(), which the styles need.
   target: ["chrome123", "firefox120", "safari17.5"],
   external: [join(STATIC, "vendor/*"), join(STATIC, "*.svg")],
   legalComments: "none",

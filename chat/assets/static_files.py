@@ -30,7 +30,7 @@ from chat.overrides.whole_files import WholeFileMiddleware
 
 logger = logging.getLogger(__name__)
 
-# What static/dist/ is built from (scripts/assets.js). Pages load that.
+# scripts/assets.js builds static/dist/ from these, and pages load only that.
 SOURCES = ("js/", "css/")
 # Pages that were loaded before an update still ask for what they import late.
 KEPT_VERSIONS = 3
