@@ -47,6 +47,7 @@ lint-types:
 
 lint-static:
 	node_modules/.bin/prettier --check --log-level warn static scripts/assets.js
+	node_modules/.bin/oxlint --deny-warnings static/js scripts/assets.js
 	node scripts/assets.js --check
 
 lint-django:
