@@ -7,7 +7,7 @@ from typing import Literal
 
 from agents.messages import Json
 from agents.reasoning import Reasoning
-from chat.models import RunState, Session, SessionRun
+from chat.models import RunState, Session, SessionRun, User
 
 AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
 # What the agent does besides answering.
@@ -66,7 +66,9 @@ class SessionSnapshot:
         activity: Activity = "",
         agent_icon: str = "",
     ) -> SessionSnapshot:
-        archiver = session.archived_by if session.status == Session.Status.ARCHIVED else None
+        archived_by = session.archived_by_id if session.status == Session.Status.ARCHIVED else None
+        # Not `session.archived_by`: a release without this column can have deleted the user.
+        archiver = User.objects.filter(pk=archived_by).first() if archived_by is not None else None
         return cls(
             id=session.id,
             title=session.title,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import environ
 
@@ -46,7 +47,11 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
 
     def number(self, var: str, *, default: float, at_least: float = 0) -> float:
         """Return the number in `var`, which has to be in a range."""
-        return _within(var, float(self.float(var, default=default)), at_least, LARGEST)
+        text: str = self.str(var, default=str(default))
+        try:
+            return _within(var, float(text), at_least, LARGEST)
+        except ValueError:
+            raise _refusal(var, f"cannot be {text!r}") from None
 
     def days(self, var: str, *, default: int) -> int:
         """Return the number of days in `var`: 0, or set but empty, switches off what it is for."""
@@ -90,9 +95,10 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
     def host_names(self, var: str, *, default: list[str]) -> list[str]:
         """Return the names in `var`, separated by commas, under which this server is reached."""
         try:
-            return [host_name(value) for value in self.list(var, default=[])] or default
+            return [host_name(value) for value in self.list(var, default=[]) if value.strip()] or default
         except ValueError as error:
-            problem = f"is a list of names without https://, ports and paths: chat.example.org, not {str(error)!r}"
+            problem = "is a list of names such as chat.example.org or .example.org, without https://, ports and paths"
+            problem += f", not {str(error)!r}"
             raise _refusal(var, problem) from None
 
     def database(self, var: str, *, sqlite: Path) -> dict[str, Any]:
@@ -108,9 +114,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
                 raise ValueError(address)
         except ValueError:  # the address may hold a password: it is not repeated here
             raise _refusal(var, "is sqlite:////path/to/file or postgres://user:password@host:port/name") from None
-        if found["ENGINE"] == SQLITE and not (folder := Path(found["NAME"]).parent).is_dir():
-            raise _refusal(var, f"names a file in a folder that is not there, no folder {folder}")
-        return found
+        return {**found, "HOST": unquote(found.get("HOST") or "")}
 
     def redis(self, var: str) -> str:
         """Return the address in `var`; "" if there is none."""

@@ -18,6 +18,7 @@ from chat.api.responses import json_response, no_content
 from chat.api.schemas import RoleName
 from chat.models import SessionRole, User
 from chat.services.people import sharing
+from chat.services.people.workspace_invitations import MAX_USES
 
 router = Router(tags=["Sharing"])
 SharedRole = Literal["viewer", "editor"]
@@ -72,7 +73,7 @@ class Invitations(Schema):
 
 class NewInvitation(Body):
     role: SharedRole = Field(description=ROLE)
-    max_uses: int = Field(1, ge=1, le=sharing.MAX_USES, description="How many users may join by the link")
+    max_uses: int = Field(1, ge=1, le=MAX_USES, description="How many users may join by the link")
 
 
 class CreatedInvitation(Schema):

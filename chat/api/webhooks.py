@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -126,14 +125,11 @@ def add_webhook(request: ApiRequest, workspace_id: int, body: NewWebhook) -> Htt
 
 @router.patch(ONE, response=WebhookOut, operation_id="changeWebhook", summary="Change a webhook")
 def change_webhook(request: ApiRequest, webhook_id: int, body: WebhookChange) -> HttpResponse:
-    """It keeps its secret. Texts that it sends are those that you can see from now on."""
+    """It keeps its secret. Texts that it sends are those that you see from now on, unless only `is_enabled` changes."""
     values = body.model_dump(exclude_none=True)
     if not values:
         raise Invalid(_("Choose what to change."))
-    row = managing.managed_webhook(request.user, webhook_id)
-    stored = Given(row.url, row.events, row.include_text, row.is_enabled)
-    changed = managing.change(author=request.user, webhook_id=webhook_id, given=replace(stored, **values))
-    return json_response(request, _out(changed))
+    return json_response(request, _out(managing.amend(author=request.user, webhook_id=webhook_id, **values)))
 
 
 @router.delete(ONE, response={204: None}, operation_id="removeWebhook", summary="Remove a webhook")

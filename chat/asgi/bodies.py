@@ -12,15 +12,14 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.contrib.auth import get_user
-from django.contrib.sessions.middleware import SessionMiddleware
 from django.db import DatabaseError, InterfaceError
-from django.http import HttpResponse
 from django.urls import Resolver404, resolve
 from django.utils.translation import gettext as _
 
 from chat.asgi.refusals import ASGIApplication, Message, Receive, Scope, Send, refuse, request_of
 from chat.errors import ServiceError
 from chat.runner import runtime
+from chat.security.session_store import SeenSession
 from chat.services.messages import attachments
 from chat.services.people import api_tokens, preferences
 from chat.transfer import public as transfer
@@ -193,5 +192,5 @@ def is_signed_in(scope: Scope) -> bool:
     kind, _space, secret = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return api_tokens.recognised(secret) is not None
-    SessionMiddleware(lambda request: HttpResponse()).process_request(request)
+    request.session = SeenSession(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     return get_user(request).is_authenticated

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.http import parse_cookie
 
-from chat.security.session_store import SessionStore
+from chat.security.session_store import SeenSession
 
 Application = Callable[[Any, Any, Any], Awaitable[Any]]
 SCHEME = b"bearer"
@@ -28,7 +28,7 @@ def authenticated(sockets: Application, check_origin: Callable[[Application], Ap
 
     async def by_credential(scope: Any, receive: Any, send: Any) -> None:
         if scope["api_token"] is None:
-            scope = {**scope, "session": SessionStore(session_key(scope["headers"]))}
+            scope = {**scope, "session": SeenSession(session_key(scope["headers"]))}
         await sockets(scope, receive, send)
 
     checked = check_origin(by_credential)

@@ -13,8 +13,11 @@ from chat import schema
 from config.environment import MOST_DAYS
 
 
-def require_data() -> None:
-    """Refuse a database that is not there or not prepared, without making one. Raises CommandError."""
+def require_data(*, current: bool = True) -> None:
+    """Refuse a database that is not there or not prepared, without making one. Raises CommandError.
+
+    `current`: it must have all migrations of this version, else any.
+    """
     if connection.vendor == "sqlite":
         path = Path(str(connection.settings_dict["NAME"]))
         if not path.exists():
@@ -24,9 +27,10 @@ def require_data() -> None:
             )
     try:
         missing = schema.missing_migrations()
+        is_prepared = not missing or (not current and bool(schema.applied_migrations()))
     except DatabaseError as error:
         raise CommandError(f"The database cannot be used: {str(error).strip()} (DATABASE_URL).") from error
-    if missing:
+    if not is_prepared:
         raise CommandError(
             f"The database lacks {len(missing)} migrations. Start the server, or run manage.py migrate. If that was "
             "done, set PARLEY_DATA or DATABASE_URL as the server has it."
@@ -43,6 +47,8 @@ def number_of_days(text: str) -> int:
 class DataCommand(BaseCommand):
     """A command that needs the database of a server. Refuses before `handle` where there is none."""
 
+    needs_current = True
+
     def execute(self, *args: Any, **options: Any) -> Any:
-        require_data()
+        require_data(current=self.needs_current)
         return super().execute(*args, **options)

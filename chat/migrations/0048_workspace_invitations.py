@@ -21,8 +21,8 @@ class Migration(migrations.Migration):
                 ('uses', models.PositiveIntegerField(db_default=0, default=0, verbose_name='used')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),
                 ('expires_at', models.DateTimeField(verbose_name='expires')),
-                ('created_by', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='created by')),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='invitations', to='chat.workspace', verbose_name='workspace')),
+                ('created_by', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='created by')),
+                ('workspace', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='invitations', to='chat.workspace', verbose_name='workspace')),
             ],
             options={
                 'verbose_name': 'workspace invitation',

@@ -91,8 +91,15 @@ class Session(models.Model):
     # A digest of the request that made the session with an idempotency key (services/idempotency.py).
     key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     archived_at = models.DateTimeField(null=True, blank=True)
+    # No constraint: a release without this column deletes users, too.
     archived_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
     )
     deleted_at = models.DateTimeField(null=True, blank=True)
     purged_revision = models.PositiveBigIntegerField(null=True, blank=True, editable=False)

@@ -58,12 +58,23 @@ class WorkspaceInvitation(models.Model):
     `Invitation` is the link to one session, for guests.
     """
 
+    # No constraints: a release without this table deletes users and workspaces, too.
     workspace = models.ForeignKey(
-        Workspace, models.CASCADE, related_name="invitations", verbose_name=_("workspace"), db_index=False
+        Workspace,
+        models.CASCADE,
+        related_name="invitations",
+        verbose_name=_("workspace"),
+        db_index=False,
+        db_constraint=False,
     )
     token_hash = models.CharField(max_length=64, unique=True)
     created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("created by"), db_index=False
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        related_name="+",
+        verbose_name=_("created by"),
+        db_index=False,
+        db_constraint=False,
     )
     max_uses = models.PositiveIntegerField(_("uses"))
     uses = models.PositiveIntegerField(_("used"), default=0, db_default=0)

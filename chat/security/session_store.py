@@ -64,6 +64,23 @@ class SessionStore(db.SessionStore):
         return LoginSession.objects.filter(session_key=hash_key(session_key or ""))
 
 
+class SeenSession(SessionStore):
+    """A browser's session where no response can set its cookie: for sockets, and before a request is read.
+
+    Django gives a login that only an earlier SECRET_KEY verifies a new session key, and deletes the row of the other:
+    the browser would not get the new one.
+    """
+
+    # Django's has the name of the class in it, and these are the rows of the other class.
+    key_salt = f"django.contrib.sessions.{SessionStore.__qualname__}"
+
+    def cycle_key(self) -> None:
+        pass
+
+    def flush(self) -> None:
+        pass
+
+
 def _stored(row: Any, data: dict[str, Any]) -> LoginSession:
     """Turn the row that Django's store made into one that may be stored."""
     row.session_key = hash_key(row.session_key)

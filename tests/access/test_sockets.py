@@ -114,7 +114,21 @@ async def signed_in(node: TestNode, user: User | None, session: Session | str, p
 
 def test_every_socket_has_a_row() -> None:
     """Each socket route has a row in the access matrix (LIVE-06)."""
-    assert {str(route.pattern) for route in routing.websocket_urlpatterns} == set(ROUTES)
+    *routes, others = routing.websocket_urlpatterns
+    assert {str(route.pattern) for route in routes} == set(ROUTES)
+    assert others.callback is routing.none
+
+
+async def test_socket_leaves_a_login_of_an_earlier_key_as_it_is(node: TestNode, ana: User, settings: Settings) -> None:
+    """LIVE-06: only the response to a page could give the browser the new key of its session."""
+    session = await node.session(ana)
+    cookie = await node.do(cookie_of, ana)
+    headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
+    settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "the new key"
+    for _ in range(2):
+        async with Socket(path_of(session), headers=headers, app=SERVED) as socket:
+            await socket.let_in()
+            assert socket.close_code is None
 
 
 def test_every_command_has_a_row() -> None:

@@ -52,6 +52,18 @@ def test_a_program_manages_a_webhook(asker: Asker, where: str, receiver: Receive
     assert asker.post(f"{one}/restore").json() == changed
 
 
+def test_change_leaves_other_fields_as_they_are(
+    asker: Asker, where: str, receiver: Receiver, settings: Settings
+) -> None:
+    """HOOK-01: it can be turned off although its address is not allowed any more, and has its author still."""
+    made = asker.post(where, {"url": receiver.url, "events": ["turn.failed"]}).json()
+    Webhook.objects.update(author=None)
+    settings.WEBHOOK_INTERNAL_HOSTS = ()
+    changed = asker.patch(f"/api/webhooks/{made['id']}", {"is_enabled": False}).json()
+    assert (changed["is_enabled"], changed["author"], changed["url"]) == (False, None, receiver.url)
+    assert asker.patch(f"/api/webhooks/{made['id']}", {"events": ["turn.failed"]}).status_code == 422
+
+
 def test_deliveries_are_listed_and_sent_again(
     asker: Asker, where: str, ana: User, workspace: Workspace, receiver: Receiver
 ) -> None:

@@ -53,3 +53,13 @@ def test_days_have_a_range(tmp_path: Path, command: str, days: str) -> None:
 
     assert ended.returncode == 2
     assert "is not a number of days from 0 to 36500" in ended.stderr
+
+
+def test_database_of_an_earlier_version_is_backed_up(tmp_path: Path) -> None:
+    """OPS-06: between the installation of a new version and its first start."""
+    manage("migrate", "chat", "0045", data=tmp_path)
+
+    ended = manage("backup", str(tmp_path / "x.tar"), data=tmp_path)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert manage("verify", data=tmp_path).returncode == 1

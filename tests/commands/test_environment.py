@@ -71,7 +71,7 @@ def test_unusable_database_address_is_refused_without_its_password(setting: None
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize("setting", ["-1", "nan", "inf", "99999999999", "0.5"], indirect=True)
+@pytest.mark.parametrize("setting", ["-1", "nan", "inf", "99999999999", "0.5", "5min"], indirect=True)
 def test_numbers_have_a_range(setting: None) -> None:
     """A negative number does not switch off what a setting is for, nor does it count as none."""
     env = Environment()
@@ -142,5 +142,15 @@ def test_allowed_hosts_are_read(setting: None) -> None:
 )
 def test_allowed_host_that_no_request_has_is_refused(setting: None) -> None:
     """Parley would start, and refuse each page with 400."""
-    with pytest.raises(SystemExit, match="SETTING is a list of names without https://, ports and paths"):
+    with pytest.raises(SystemExit, match="SETTING is a list of names such as"):
         Environment().host_names("SETTING", default=[])
+
+
+@pytest.mark.parametrize("setting", ["1e3"], indirect=True)
+def test_number_is_read_as_a_whole(setting: None) -> None:
+    assert Environment().number("SETTING", default=8.0) == 1000
+
+
+@pytest.mark.parametrize("setting", ["postgres://%2Fvar%2Frun%2Fpostgresql/parley"], indirect=True)
+def test_socket_of_postgresql_is_read(setting: None) -> None:
+    assert Environment().database("SETTING", sqlite=FILE)["HOST"] == "/var/run/postgresql"

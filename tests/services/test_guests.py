@@ -17,7 +17,7 @@ from chat.access import may_begin_sessions, person_for, sessions_of, workspace_f
 from chat.errors import NoSuchWorkspace, NotForGuests, ServiceError
 from chat.models import Invitation, Membership, Session, SessionRole, Share, User, Workspace
 from chat.queries import offers
-from chat.services.people import accounts, guests, sharing
+from chat.services.people import accounts, guests, sharing, workspace_invitations
 from chat.services.people.workspaces import current_workspace, places_of
 from chat.services.sessions import actions
 from chat.services.sessions.lifecycle import create_session
@@ -136,10 +136,12 @@ def test_managers_make_guests_members(guest: User, bo: User, workspace: Workspac
 
 
 def test_managers_remove_guests(guest: User, bo: User, workspace: Workspace) -> None:
-    """LIVE-06: all that was shared with them is closed to them."""
+    """LIVE-06: all that was shared with them is closed to them, and links to the workspace end."""
     Membership.objects.filter(user=bo).update(role="admin")
+    _, token = workspace_invitations.invite(author=bo, workspace_id=workspace.pk)
     guests.remove(author=bo, workspace_id=workspace.pk, user_id=guest.pk)
     assert (role_of(guest, workspace), Share.objects.filter(user=guest).exists()) == (None, False)
+    assert workspace_invitations.invitation_for(token) is None
 
 
 def test_guests_cannot_invite(session: Session, guest: User, ana: User) -> None:

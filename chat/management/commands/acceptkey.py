@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.management.base import CommandError
+
 from chat.management.data_command import DataCommand
 from chat.services.maintenance.key_mark import accept_key
 
@@ -16,5 +18,6 @@ class Command(DataCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> str:
-        accept_key()
+        if not accept_key():
+            raise CommandError("No server has started on this database yet. Its first start takes its SECRET_KEY.")
         return "Processes with this SECRET_KEY can start now, and no others."

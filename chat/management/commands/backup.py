@@ -21,6 +21,9 @@ class Command(DataCommand):
         "archive, beside running servers. Keep it as safe as the server: it can be used to sign in as anyone."
     )
 
+    # A backup is made between the installation of a new version and its first start, too.
+    needs_current = False
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", nargs="?", type=Path, help="a new file; without it, in PARLEY_DATA/backups")
         parser.add_argument("--keep", type=int, help="delete all backups in PARLEY_DATA/backups but the last KEEP")

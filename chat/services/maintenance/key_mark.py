@@ -50,9 +50,9 @@ def require_own_key() -> str:
     return "" if fits else CHANGED
 
 
-def accept_key() -> None:
-    """Store the mark of this process's key as that of the installation."""
-    Installation.objects.update(key_mark=mark_of(settings.SECRET_KEY))
+def accept_key() -> bool:
+    """Store the mark of this process's key as that of the installation; return whether there is one yet."""
+    return bool(Installation.objects.update(key_mark=mark_of(settings.SECRET_KEY)))
 
 
 def forget_key() -> None:

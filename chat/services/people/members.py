@@ -70,13 +70,12 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> Removed:
     sessions. Their shares of others' sessions have no effect until they are back.
     """
     membership, mine = _locked(author, workspace_id, user_id)
-    if user_id != author.pk:
-        workspace_invitations.end_all(author=author, workspace=membership.workspace)
     if membership.role == Role.GUEST:
         guests.remove(author=author, workspace_id=workspace_id, user_id=user_id)
         return Removed(membership.user, "")
     if user_id != author.pk:
         _require_rank(mine, membership.role)
+        workspace_invitations.end_all(author=author, workspace=membership.workspace)
     _keep_an_owner(membership)
     undo = signing.dumps([workspace_id, user_id, membership.role], salt=SALT)
     membership.delete()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
@@ -25,15 +24,14 @@ from chat.services.people import guests
 from chat.services.people.following import follow, require_own_people
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
+from chat.services.people.workspace_invitations import INVITATION_LIFE, MAX_USES
 from chat.services.sessions import replies
 from chat.services.sessions.fields import change
 from chat.services.transaction import SessionTransaction, notify_session_lists, publish_on_commit
 
-INVITATION_LIFE = timedelta(days=7)
 GIVEN_ROLES = (SessionRole.VIEWER, SessionRole.EDITOR)
 # For how many users a link can be; the page preselects the first number.
 USES = (1, 5, 10, 25)
-MAX_USES = 100
 UNUSED = Q(max_uses=None) | Q(uses__lt=F("max_uses"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
@@ -16,10 +17,11 @@ from chat.models import Membership, User, Workspace, WorkspaceInvitation
 from chat.permissions import Permission, roles_with
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
-from chat.services.people.sharing import INVITATION_LIFE, MAX_USES
 from chat.services.transaction import notify_access_changed
 
 Role = Membership.Role
+INVITATION_LIFE = timedelta(days=7)
+MAX_USES = 100
 
 
 @limited("invitations", by="author")

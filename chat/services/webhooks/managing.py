@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -85,6 +86,22 @@ def change(*, author: User, webhook_id: int, given: Given) -> Webhook:
     _save(webhook)
     _log(Kind.WEBHOOK_CHANGED, author, webhook)
     return webhook
+
+
+@transaction.atomic
+def amend(*, author: User, webhook_id: int, **values: Any) -> Webhook:
+    """Change some fields of `Given`, and leave the others as they are now. Raises ServiceError."""
+    if values.keys() == {"is_enabled"}:
+        return switch(author=author, webhook_id=webhook_id, is_enabled=values["is_enabled"])
+    webhook = _locked(author, webhook_id)
+    _apply(webhook, author, replace(_given(webhook), **values))
+    _save(webhook)
+    _log(Kind.WEBHOOK_CHANGED, author, webhook)
+    return webhook
+
+
+def _given(webhook: Webhook) -> Given:
+    return Given(webhook.url, webhook.events, webhook.include_text, webhook.is_enabled)
 
 
 @transaction.atomic
