@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, PositiveInt, Tag
 
 from agents.added_tools import NO_ADDED_TOOLS, AddedTools
 from agents.approval import MOST_APPROVALS, Approvers, Rules, check_rule, guard_of
@@ -21,8 +21,7 @@ from agents.toolbox import DEFAULT_TOOLS, TOOLBOX
 from agents.toolbox.address_policy import host_pattern
 from agents.toolbox.search import config as searching
 from agents.toolbox.search.config import SearchConfig
-
-ProviderType = Literal["anthropic", "openai", "demo"]
+from agents.vendors import VENDORS, Vendor, vendor_type
 
 # OpenAI's two forms: the Responses API, and Chat Completions, which other servers speak.
 Api = Literal["responses", "chat"]
@@ -48,7 +47,6 @@ PromptIcon = Literal[
     "wrench",
 ]
 
-DEFAULT_KEYS: Mapping[ProviderType, str] = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 DEFAULT_AGENT = "assistant"
 DEFAULT_PROMPT = (
     "You are a helpful assistant in Parley, a chat that a team shares. Answer in Markdown and in the language of the "
@@ -114,7 +112,7 @@ def _as_models(value: object) -> object:
 class ProviderConfig(_Strict):
     """One endpoint. Without `models` they are asked for at its listing endpoint."""
 
-    type: ProviderType
+    type: Annotated[str, AfterValidator(vendor_type)]
     # Which of OpenAI's forms a server of type "openai" speaks; not said: "responses" for OpenAI itself, else "chat".
     api: Api | None = None
     api_key_env: str = ""
@@ -129,6 +127,10 @@ class ProviderConfig(_Strict):
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     options: dict[str, Any] = {}
     models: Annotated[dict[str, ModelConfig], BeforeValidator(_as_models)] = {}
+
+    @property
+    def vendor(self) -> Vendor:
+        return VENDORS[self.type]
 
     @property
     def is_openai(self) -> bool:
@@ -154,12 +156,12 @@ class ProviderConfig(_Strict):
     @property
     def key_name(self) -> str:
         """The environment variable that holds the key."""
-        return self.api_key_env or DEFAULT_KEYS.get(self.type, "")
+        return self.api_key_env or self.vendor.key_env
 
     @property
     def needs_key(self) -> bool:
         """A server of one's own often wants none; a key that is named is wanted."""
-        return bool(self.api_key_env) or (self.type != "demo" and self.base_url is None)
+        return bool(self.api_key_env) or (bool(self.vendor.key_env) and self.base_url is None)
 
 
 class PromptConfig(_Strict):
@@ -169,6 +171,10 @@ class PromptConfig(_Strict):
     title: str = ""
     icon: PromptIcon = "message-square"
 
+
+# By its shape a value is one or the other, so that an error is about one of them.
+BY_SHAPE = Discriminator(lambda value: "[table]" if isinstance(value, (dict, BaseModel)) else "[text]")
+TextOrPrompt = Annotated[Annotated[str, Tag("[text]")] | Annotated[PromptConfig, Tag("[table]")], BY_SHAPE]
 
 # What the demo agent understands, for users who have not configured anything yet.
 DEMO_PROMPTS = (
@@ -190,11 +196,14 @@ class AskConfig(_Strict):
     approvers: Approvers = ""
 
 
+RuleOrGuard = Annotated[Annotated[Rule, Tag("[text]")] | Annotated[AskConfig, Tag("[table]")], BY_SHAPE]
+
+
 class ApprovalConfig(_Strict):
     """Which tool calls of an agent people have to approve; the tool itself says so where no rule matches."""
 
     allow: tuple[Rule, ...] = ()
-    ask: tuple[Rule | AskConfig, ...] = ()
+    ask: tuple[RuleOrGuard, ...] = ()
     deny: tuple[Rule, ...] = ()
 
     def rules(self) -> Rules:
@@ -209,12 +218,12 @@ class AgentConfig(_Strict):
 
     title: Annotated[str, Field(max_length=80)] = ""
     # What people see beside its messages and in lists; "" for its initials.
-    icon: PromptIcon | Literal[""] = ""
+    icon: Literal[PromptIcon, ""] = ""
     model: str = ""
     system_prompt: str = DEFAULT_PROMPT
     tools: tuple[str, ...] = tuple(tool.name for tool in DEFAULT_TOOLS)
     max_rounds: Annotated[int, Field(ge=1, le=1000)] = 25
-    prompts: tuple[str | PromptConfig, ...] = ()
+    prompts: tuple[TextOrPrompt, ...] = ()
     reasoning_effort: Effort | None = None
     thinking_budget: ThinkingBudget | None = None
     # The hosts that its tools may fetch from; none: all that are public.

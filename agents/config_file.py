@@ -13,9 +13,11 @@ from pydantic import ValidationError
 
 from agents.added_tools import NO_ADDED_TOOLS, AddedTools
 from agents.config import DEFAULT_AGENT, DEMO_PROMPTS, AgentConfig, Config, ProviderConfig, problems
+from agents.config_errors import described
 from agents.errors import ConfigError
 from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.toolbox import SEARCH
+from agents.vendors import VENDORS
 
 # What the demo agent shows of the sandbox. It only runs what people write to it, and after they have approved it.
 DEMO_TOOLS = ("bash", "write_file")
@@ -80,12 +82,11 @@ def _with_search(agents: Mapping[str, AgentConfig], config: Config) -> dict[str,
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, ProviderConfig]:
     """A key or a base URL is enough (docs/models.md)."""
-    providers: dict[str, ProviderConfig] = {}
-    if _set(env, "ANTHROPIC_API_KEY"):
-        providers["anthropic"] = _provider("anthropic", env, "ANTHROPIC_BASE_URL")
-    if _set(env, "OPENAI_API_KEY") or _set(env, "OPENAI_BASE_URL"):
-        providers["openai"] = _provider("openai", env, "OPENAI_BASE_URL")
-    return providers
+    return {
+        name: _provider(name, env, vendor.url_env)
+        for name, vendor in VENDORS.items()
+        if _set(env, vendor.key_env) or (vendor.works_without_key and _set(env, vendor.url_env))
+    }
 
 
 def _provider(kind: str, env: Mapping[str, str], url_name: str) -> ProviderConfig:
@@ -108,10 +109,11 @@ def _set(env: Mapping[str, str], name: str) -> str:
 
 
 def _parsed(path: Path) -> Config:
+    document = _raw(path)
     try:
-        return Config.model_validate(_raw(path))
+        return Config.model_validate(document)
     except ValidationError as error:
-        raise _refusal(path, [_problem(dict(one)) for one in error.errors(include_url=False)]) from error
+        raise _refusal(path, [described(dict(one), document) for one in error.errors(include_url=False)]) from error
 
 
 def _raw(path: Path) -> Any:
@@ -124,15 +126,6 @@ def _raw(path: Path) -> Any:
     except ValueError as error:  # what both parsers and the decoder raise
         kind = "JSON" if path.suffix == ".json" else "TOML"
         raise ConfigError(f"{path}: this is not valid {kind}: {error}. Correct that place.") from error
-
-
-def _problem(error: Mapping[str, Any]) -> str:
-    place = ".".join(str(part) for part in error["loc"] if part != "[key]")
-    if error["type"] == "extra_forbidden":
-        return f"{place}: there is no such setting; remove it or correct its name"
-    if error["type"] == "missing":
-        return f"{place}: this setting is missing; add it"
-    return f"{place}: {error['msg'].removeprefix('Value error, ')}; it is {error['input']!r:.100}"
 
 
 def _refusal(path: Path | None, found: Iterable[str]) -> ConfigError:

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from agents.config import ProviderConfig, ProviderType
+from agents.config import ProviderConfig
 from agents.errors import ProviderError
 from agents.i18n import gettext as _
 
@@ -21,14 +21,8 @@ RETRY_SECONDS = 60.0
 LISTING_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 
-# Known without asking, the default first.
-BUILT_IN: dict[ProviderType, tuple[str, ...]] = {
-    "anthropic": ("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
-    "openai": ("gpt-6.1-sol", "gpt-6-astra", "gpt-6-luna"),
-    "demo": (),
-}
 # Over Chat Completions OpenAI's newer models take tools only where they do not reason; these do not unless asked to.
-BUILT_IN_CHAT = ("gpt-5.4", "gpt-5.4-mini", "gpt-4.1")
+OPENAI_CHAT = ("gpt-5.4", "gpt-5.4-mini", "gpt-4.1")
 
 _NO_CHAT = re.compile(
     "embed|whisper|tts|dall-e|moderation|rerank|audio|realtime|transcribe|image|search|instruct$|stable-diffusion"
@@ -118,11 +112,10 @@ class Listing:
         return [*first, *(name for name in names if name not in first)]
 
     def _built_in(self) -> list[str]:
-        if self._config.type != "openai":
-            return list(BUILT_IN[self._config.type])
-        if not self._config.is_openai:
+        if self._config.type == "openai" and not self._config.is_openai:
             return []
-        return list(BUILT_IN["openai"] if self._config.openai_api == "responses" else BUILT_IN_CHAT)
+        with_chat = self._config.is_openai and self._config.openai_api == "chat"
+        return list(OPENAI_CHAT if with_chat else self._config.vendor.models)
 
 
 def _chat_models(config: ProviderConfig, names: Iterable[str]) -> list[str]:

@@ -8,12 +8,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from agents import capabilities, context_window
 from agents.added_tools import NO_ADDED_TOOLS, AddedTools
 from agents.approval import NO_RULES, Rules
-from agents.config import Config, ModelConfig, PromptConfig, PromptIcon, ProviderConfig, is_known, split_model
+from agents.config import Config, ModelConfig, PromptConfig, PromptIcon, is_known, split_model
 from agents.config_file import read_config
 from agents.discovery import Listing
 from agents.errors import ModelNotFound
@@ -25,7 +24,6 @@ from agents.mcp.pool import SandboxOf, Servers
 from agents.model_table import known
 from agents.prices import Price
 from agents.providers.base import Provider
-from agents.providers.demo.provider import DemoProvider
 from agents.reasoning import NO_REASONING, UNCHOSEN, Reasoning, ReasoningSupport
 from agents.toolbox import SEARCH, TOOLBOX, available
 from agents.toolbox.web_search import make_web_search
@@ -308,7 +306,8 @@ class Registry:
         """The one instance of a configured provider, made when it is first needed."""
         with self._making:
             if name not in self._providers:
-                self._providers[name] = _make(name, self._config.providers[name], self._keys[name])
+                config = self._config.providers[name]
+                self._providers[name] = config.vendor.make(name, self._keys[name], config)
             return self._providers[name]
 
     async def close(self) -> None:
@@ -357,23 +356,3 @@ def _reasoning(chosen: Reasoning, own: ModelConfig | None, support: ReasoningSup
     applied = (support or NO_REASONING).applied(chosen)
     effort, budget = (own.reasoning_effort, own.thinking_budget) if own else (None, None)
     return Reasoning(applied.effort or effort or "", applied.budget or budget)
-
-
-def _make(name: str, config: ProviderConfig, key: str) -> Provider:
-    if config.type == "demo":
-        return DemoProvider(name, **config.options)
-    arguments: dict[str, Any] = {
-        "base_url": config.base_url,
-        "key_hint": config.key_name,
-        "max_retries": config.max_retries,
-        # A model may be silent before its first word as long as between two.
-        **({} if config.timeout is None else {"timeout": config.timeout, "first_timeout": config.timeout}),
-    }
-    # The SDKs take a second to import, which commands that talk to no model should not wait for.
-    if config.type == "anthropic":
-        from agents.providers.anthropic.provider import AnthropicProvider
-
-        return AnthropicProvider(name, key, **arguments)
-    from agents.providers.openai.provider import OpenAIProvider
-
-    return OpenAIProvider(name, key, api=config.openai_api, **arguments)

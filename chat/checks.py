@@ -21,6 +21,7 @@ from chat.limits.quotas import Quotas, quotas
 from chat.limits.rates import RATES, rates
 from chat.runner import tracing
 from chat.security import web_push
+from config.addresses import host_name
 from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0
@@ -85,6 +86,10 @@ def added_tools(**kwargs: Any) -> list[CheckMessage]:
         problems, presets = registry().tool_problems, registry().presets()
     except ConfigError:  # reported above
         return []
+    folder = settings.TOOLS_FOLDER
+    if folder and not Path(folder).is_dir():
+        hint = "Set TOOLS_FOLDER to a folder with your tools, or unset it."
+        return [Error(f"TOOLS_FOLDER={folder} is not a folder.", hint=hint, id="parley.E019")]
     hint = "docs/tools.md says how to write one. Parley works without it."
     texts = [f"A tool is left out. {why}." for why in problems]
     for preset in presets if problems else ():
@@ -114,6 +119,9 @@ def folders(**kwargs: Any) -> list[CheckMessage]:
     places = {Path(settings.DATA_DIR): "PARLEY_DATA"}
     if connection.vendor == "sqlite":
         places.setdefault(Path(connection.settings_dict["NAME"]).parent, "DATABASE_URL")
+    workspaces = Path(settings.WORKSPACES)
+    if workspaces.exists() or Path(settings.DATA_DIR) not in workspaces.parents:
+        places.setdefault(workspaces, "WORKSPACES")
     return [
         Error(f"Parley cannot write to {place}: {problem}.", hint=f"Set {name} to another place.", id="parley.E002")
         for place, name in places.items()
@@ -242,7 +250,14 @@ def limits(**kwargs: Any) -> list[CheckMessage]:
 @register()
 def exposure(**kwargs: Any) -> list[CheckMessage]:
     """Who lets others in knows it."""
-    return [] if _is_loopback(settings.HOST) else list(_exposed())
+    if _is_loopback(settings.HOST):
+        return []
+    try:
+        host_name(settings.HOST)
+    except ValueError:
+        hint = "Set it to 127.0.0.1, or to 0.0.0.0 for all networks of this machine."
+        return [Error(f"HOST={settings.HOST} is no address of a machine.", hint=hint, id="parley.E020")]
+    return list(_exposed())
 
 
 def _exposed() -> Iterator[CheckMessage]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import environ
 
 from agents.toolbox.address_policy import host_pattern
+from config.addresses import host_name, web_origin
 
 Number = TypeVar("Number", int, float)
 SQLITE = "django.db.backends.sqlite3"
@@ -67,6 +68,32 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
             return tuple(host_pattern(name) for name in self.list(var, default=[]))
         except ValueError:
             raise _refusal(var, "is a list of hosts such as tickets.lan or *.example.com") from None
+
+    def origin(self, var: str, *, default: str) -> str:
+        """Return the address in `var`, scheme and host and perhaps port, as browsers write it."""
+        value: str = self.str(var, default=default)
+        try:
+            return web_origin(value) if value else ""
+        except ValueError:
+            shown = "" if "@" in value else f", not {value!r}"  # it may hold a password
+            problem = f"is an address without a path, such as https://chat.example.org{shown}"
+            raise _refusal(var, problem) from None
+
+    def origins(self, var: str, *, default: list[str]) -> list[str]:
+        """Return the addresses in `var`, separated by commas."""
+        try:
+            return [web_origin(value, with_wildcard=True) for value in self.list(var, default=default)]
+        except ValueError as error:
+            problem = f"is a list of addresses without paths, such as https://chat.example.org, not {str(error)!r}"
+            raise _refusal(var, problem) from None
+
+    def host_names(self, var: str, *, default: list[str]) -> list[str]:
+        """Return the names in `var`, separated by commas, under which this server is reached."""
+        try:
+            return [host_name(value) for value in self.list(var, default=[])] or default
+        except ValueError as error:
+            problem = f"is a list of names without https://, ports and paths: chat.example.org, not {str(error)!r}"
+            raise _refusal(var, problem) from None
 
     def database(self, var: str, *, sqlite: Path) -> dict[str, Any]:
         """Return Django's form of the address in `var`; without one, of the file `sqlite`."""

@@ -52,9 +52,12 @@ OPTIONS = {
     "REDIS_URL": Option("The Redis server. Required when there are several server processes."),
     "REDIS_PREFIX": Option("Separates several installations that use one Redis."),
     "SECRET_KEY": Option(
-        "Signs logins; several machines must share one. After a change every user signs in again, and "
-        "two-step verification must be reset for each account that has it.",
+        "Signs logins and encrypts stored secrets; several machines must share one. See "
+        "[Another SECRET_KEY](deployment.md#another-secret_key).",
         "made once, in `PARLEY_DATA`",
+    ),
+    "SECRET_KEY_FALLBACKS": Option(
+        "Earlier keys, separated by commas: what they have signed and encrypted stays valid."
     ),
     "REQUIRE_MFA": Option("Who must have two-step verification: `none`, `staff` or `all`."),
     "SECURITY_LOG_DAYS": Option("How many days the security log keeps an event; `0` keeps all."),

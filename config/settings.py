@@ -19,15 +19,17 @@ DATA_DIR = Path(env.str("PARLEY_DATA", default=str(BASE_DIR / "var")))
 
 DEBUG = env.flag("DEBUG")
 SECRET_KEY = env.str("SECRET_KEY", default="") or secret_key(DATA_DIR)
+# SECRET_KEY_FALLBACKS: earlier keys. What they have signed and encrypted stays valid.
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 HOST = env.str("HOST", default="127.0.0.1")
 PORT = env.whole("PORT", default=8000, at_most=HIGHEST_PORT)
 # WEB_SERVER: which server `manage.py serve` runs; both have the same limits.
 WEB_SERVER = env.choice("WEB_SERVER", "uvicorn", "daphne")
 # PUBLIC_URL: where people reach Parley when that is not http://HOST:PORT (behind a proxy): used in printed links.
-PUBLIC_URL = env.str("PUBLIC_URL", default="").rstrip("/")
+PUBLIC_URL = env.origin("PUBLIC_URL", default="")
 PUBLIC_HOSTS = [host] if (host := urlsplit(PUBLIC_URL).hostname) else []
-ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", HOST, *PUBLIC_HOSTS])
-CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[PUBLIC_URL] if PUBLIC_URL else [])
+ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", HOST, *PUBLIC_HOSTS])
+CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS", default=[PUBLIC_URL] if PUBLIC_URL else [])
 
 INSTALLED_APPS = [
     # Ahead of chat, which takes their pages out of the admin: those show secrets.

@@ -181,13 +181,14 @@ class Connection:
             began = loop.time()
             try:
                 await self._serve()
-                problem = "its connection ended"
             except Exception as error:
-                problem = reason(error)
+                problem, notes = reason(error), getattr(error, "__notes__", ())
             failures = 1 if loop.time() - began > STABLE else failures + 1
             self._session = None
             if problem != self._problem:
-                logger.warning("MCP server %s: %s. Parley tries again from time to time.", self.name, problem)
+                # What a program wrote is for the operator alone: people and models read the problem.
+                said = "".join(f" Its last error output: {note}." for note in notes)
+                logger.warning("MCP server %s: %s. Parley tries again from time to time.%s", self.name, problem, said)
             self._problem = problem
             if pause := PAUSES[min(failures, len(PAUSES)) - 1]:
                 self._settled.set()
@@ -195,7 +196,7 @@ class Connection:
             self._settled.clear()
 
     async def _serve(self) -> None:
-        """Connect, and keep the lists up to date until the connection ends."""
+        """Connect, and keep the lists up to date. Raises ConnectionError at the end of the connection."""
         self._has_ended = False
         self._news.clear()
         async with (
@@ -217,7 +218,7 @@ class Connection:
                 await self._news.wait()
                 self._news.clear()
                 if self._has_ended:
-                    return
+                    raise ConnectionError("its connection ended")
                 await self._list(session)
 
     async def _list(self, session: ClientSession) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from agents.errors import ToolError
 from agents.mcp.config import SEPARATOR, AddedServer, ServerConfig, is_chosen, missing_variables, resolved, server_of
 from agents.sandbox import probe
-from agents.sandbox.command import PATH, Sandbox
+from agents.sandbox.command import PATH, WORKSPACE, Sandbox
+from agents.sandbox.visible import hidden_paths
 from agents.tools import Tool
 
 if TYPE_CHECKING:
@@ -146,8 +147,12 @@ class Servers:
                 continue
             if server.sandbox and (problem := probe.problem()):
                 yield name, f"there is no sandbox for its program: {problem}"
-            elif not shutil.which(server.command[0], path=PATH if server.sandbox else None):
+            elif not (program := shutil.which(server.command[0], path=PATH if server.sandbox else None)):
                 yield name, f"the program {server.command[0]} is not installed"
+            elif server.sandbox and self._sandbox_of:
+                sandbox = self._sandbox_of(name, server.network)
+                for path in hidden_paths([program, *server.command[1:]], sandbox):
+                    yield name, f"its sandbox does not have {path}: it has /usr and a folder of its own, {WORKSPACE}"
 
     async def close(self) -> None:
         """End all connections."""

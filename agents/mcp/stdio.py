@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -28,6 +29,8 @@ READ_SIZE = 1 << 16
 MAX_BYTES = 4_000_000
 # How much of a server's last error output a log entry has.
 LAST_WORDS = 1_000
+LAST_LINE = 200
+TERMINAL_CODES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 # How long a server has to end by itself once its input is closed.
 END_SECONDS = 0.5
 
@@ -47,15 +50,21 @@ async def connect(
         to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
         words = bytearray()
+        last_words = asyncio.create_task(_keep_last_words(process, words))
         reader = asyncio.create_task(_read(process, to_session))
         reader.add_done_callback(lambda task: on_end())
         tasks = [
             reader,
             asyncio.create_task(_write(process, from_session)),
-            asyncio.create_task(_keep_last_words(process, words)),
+            last_words,
         ]
         try:
             yield incoming, outgoing
+        except Exception as error:
+            await asyncio.wait([last_words], timeout=END_SECONDS)
+            if line := _last_line(words):
+                error.add_note(line)
+            raise
         finally:
             for task in tasks:
                 task.cancel()
@@ -137,6 +146,14 @@ async def _write(process: Process, messages: Writing) -> None:
                 await process.stdin.drain()
             except OSError:
                 return
+
+
+def _last_line(words: bytes | bytearray) -> str:
+    """Return the last line of an error output that says something, for a log entry."""
+    text = TERMINAL_CODES.sub("", words.decode(errors="replace"))
+    lines = ("".join(filter(str.isprintable, line)).strip() for line in reversed(text.splitlines()))
+    line = next(filter(None, lines), "")
+    return line.rstrip(".") if len(line) <= LAST_LINE else f"{line[:LAST_LINE]}…"
 
 
 async def _keep_last_words(process: Process, words: bytearray) -> None:

@@ -1,14 +1,14 @@
 """Requests in the vendors' forms, for users and programs to look at; pure.
 
-A new form is one entry in `FORMS`. A provider names its own form in the class attribute `form`; OpenAI's has two, and
-which one a model is asked in is part of its dialect.
+A new form is one entry in `FORMS`, and its name in `Form`. A provider names its own form in the class attribute `form`;
+OpenAI's has two, and which one a model is asked in is part of its dialect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from agents.messages import Json, Thinking
 from agents.providers.anthropic import request as anthropic_request
@@ -115,6 +115,8 @@ class Mapping(Protocol):
     ) -> Json: ...
 
 
+# As REST clients name them: the keys of `FORMS`.
+Form = Literal["openai", "responses", "anthropic"]
 FORMS: dict[str, tuple[Mapping, Callable[[Json], VendorRequest]]] = {
     "openai": (openai_request.to_request, _openai),
     "responses": (responses_request.to_request, _responses),

@@ -153,7 +153,8 @@ class PresetForm(Form):
             "{} {}: {}",
             _(
                 "One per line. An empty session offers them; home shows the first four. "
-                "For a heading and an icon, write “icon | heading | text”."
+                "For a heading and an icon, write “icon | heading | text”. "
+                "A text with “…”, or with a colon at its end, is not sent but put into the composer to be completed."
             ),
             _("Icons"),
             format_lazy(", ".join(["{}"] * len(ICONS)), *ICON_NAMES.values()),

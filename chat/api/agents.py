@@ -27,14 +27,23 @@ from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, Agent
 
 router = Router(tags=["Workspaces"])
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+ToolName = Annotated[Text, Field(max_length=200)]
+TITLE = "What people see"
+ICON = "What people see beside its messages and in lists"
+MODEL = "As provider/model, or the name of a model alone; empty: the default model"
+SYSTEM_PROMPT = "Its instructions"
+TOOLS = "Names of tools; `server__*` means all tools of an MCP server"
+PROMPTS = "Suggestions for the first message"
+SHARED = "Whether all members of the workspace can use it, or only its maker"
+ARCHIVED = "Whether new sessions can use it no longer"
 
 
 class OpeningPrompt(Body):
     """A suggestion for the first message."""
 
-    text: Annotated[Text, Field(min_length=1, max_length=MAX_PROMPT_LENGTH)]
-    title: Annotated[Text, Field(max_length=100)] = ""
-    icon: PromptIcon = "message-square"
+    text: Annotated[Text, Field(min_length=1, max_length=MAX_PROMPT_LENGTH, description="What is sent")]
+    title: Annotated[Text, Field(max_length=100, description="A heading above the text")] = ""
+    icon: PromptIcon = Field("message-square", description="What the home page shows beside it")
 
 
 class MembersAgent(Schema):
@@ -43,12 +52,12 @@ class MembersAgent(Schema):
     name: str
     title: str
     icon: str
-    model: str = Field(description="As provider/model; empty: the default model")
-    system_prompt: str = Field(description="Its instructions")
+    model: str = Field(description=MODEL)
+    system_prompt: str = Field(description=SYSTEM_PROMPT)
     tools: list[str]
-    prompts: list[OpeningPrompt] = Field(description="Suggestions for the first message")
-    shared: bool = Field(description="Whether all members of the workspace can use it, or only its maker")
-    archived: bool = Field(description="Whether new sessions can use it no longer")
+    prompts: list[OpeningPrompt] = Field(description=PROMPTS)
+    shared: bool = Field(description=SHARED)
+    archived: bool = Field(description=ARCHIVED)
     made_by: str = Field(description="The name of its maker; empty if they have left Parley")
     made_by_id: int | None
     may_change: bool = Field(description="Whether you may change, share and archive it")
@@ -61,25 +70,25 @@ class MembersAgents(Schema):
 
 
 class AgentIn(Body):
-    title: Annotated[Text, Field(max_length=LONGEST_TITLE)]
-    icon: PromptIcon = "sparkles"
-    model: Annotated[Text, Field(max_length=281)] = ""
-    system_prompt: Annotated[Text, Field(max_length=LONGEST_PROMPT)] = ""
-    tools: Annotated[list[Annotated[Text, Field(max_length=200)]], Field(max_length=500)] = Field(default_factory=list)
-    prompts: Annotated[list[OpeningPrompt], Field(max_length=MAX_PROMPTS)] = Field(default_factory=list)
+    title: Annotated[Text, Field(max_length=LONGEST_TITLE, description=TITLE)]
+    icon: PromptIcon = Field("sparkles", description=ICON)
+    model: Annotated[Text, Field(max_length=281, description=MODEL)] = ""
+    system_prompt: Annotated[Text, Field(max_length=LONGEST_PROMPT, description=SYSTEM_PROMPT)] = ""
+    tools: list[ToolName] = Field(default_factory=list, max_length=500, description=TOOLS)
+    prompts: list[OpeningPrompt] = Field(default_factory=list, max_length=MAX_PROMPTS, description=PROMPTS)
 
 
 class AgentChange(Body):
     """What is left out stays as it is."""
 
-    title: Annotated[Text, Field(max_length=LONGEST_TITLE)] | None = None
-    icon: PromptIcon | None = None
-    model: Annotated[Text, Field(max_length=281)] | None = None
-    system_prompt: Annotated[Text, Field(max_length=LONGEST_PROMPT)] | None = None
-    tools: Annotated[list[Annotated[Text, Field(max_length=200)]], Field(max_length=500)] | None = None
-    prompts: Annotated[list[OpeningPrompt], Field(max_length=MAX_PROMPTS)] | None = None
-    shared: bool | None = None
-    archived: bool | None = None
+    title: Text | None = Field(None, max_length=LONGEST_TITLE, description=TITLE)
+    icon: PromptIcon | None = Field(None, description=ICON)
+    model: Text | None = Field(None, max_length=281, description=MODEL)
+    system_prompt: Text | None = Field(None, max_length=LONGEST_PROMPT, description=SYSTEM_PROMPT)
+    tools: list[ToolName] | None = Field(None, max_length=500, description=TOOLS)
+    prompts: list[OpeningPrompt] | None = Field(None, max_length=MAX_PROMPTS, description=PROMPTS)
+    shared: bool | None = Field(None, description=SHARED)
+    archived: bool | None = Field(None, description=ARCHIVED)
     revision: int | None = Field(None, description="Refuse the change as `agent_changed` if this is not its revision")
 
 

@@ -35,7 +35,11 @@ class HistoryQuery(Schema):
 class Version(Schema):
     """The text after a change. A tool call has `arguments` (JSON) and `result` instead of `text`."""
 
-    version: int = Field(description="0 is the present version")
+    id: int = Field(description="Of the change: different for each entry; 0 for the original")
+    version: int = Field(
+        description="Names the text, for `restore`: 0 is the present one. A change that keeps the text, such as "
+        "`exclude`, has the version of the text that it keeps"
+    )
     kind: Kind = Field(description="What was done; `original` is the text before all changes")
     user_id: int | None
     by: str | None = Field(description="The name of the user who did it; null if unknown")
@@ -153,6 +157,7 @@ def _row(request: ApiRequest, session_id: str, message_id: str) -> ChatMessage:
 def _versions(page: History) -> Json:
     versions = [
         {
+            "id": change.id,
             "version": change.made,
             "kind": change.kind,
             "user_id": change.user.pk if change.user else None,
@@ -164,7 +169,7 @@ def _versions(page: History) -> Json:
     ]
     if page.older is None:
         no_author = {"user_id": None, "by": None, "at": None}
-        versions.append({"version": page.first_version, "kind": "original", **no_author, **_texts(page.first)})
+        versions.append({"id": 0, "version": page.first_version, "kind": "original", **no_author, **_texts(page.first)})
     return {"versions": versions, "next": page.older}
 
 

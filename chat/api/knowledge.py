@@ -67,7 +67,7 @@ class PassageOut(Schema):
 
 class PassagesQuery(Schema):
     start: int = Field(1, ge=1, description="The number of the first passage")
-    limit: int = Field(50, ge=1, le=200)
+    limit: int = Field(50, ge=1, le=200, description="The most that a page has")
 
 
 class Passages(Schema):
@@ -77,7 +77,7 @@ class Passages(Schema):
 
 class KnowledgeSearchQuery(Schema):
     q: str = Field(max_length=400, examples=["opening hours"], description="Words, any of which a passage may have")
-    limit: int = Field(8, ge=1, le=50)
+    limit: int = Field(8, ge=1, le=50, description="The most that a page has")
 
 
 class FoundPassages(Schema):
@@ -87,7 +87,7 @@ class FoundPassages(Schema):
 
 
 class KnowledgeChange(Body):
-    name: str = Field(min_length=1, max_length=255)
+    name: str = Field(min_length=1, max_length=255, description="The new name")
 
 
 @router.get(

@@ -44,7 +44,7 @@ class WorkspaceOut(Schema):
 
 
 class WorkspaceChange(Body):
-    name: Annotated[str, Field(max_length=1000)]
+    name: Annotated[str, Field(max_length=1000, description="The new name")]
 
 
 class WorkspaceNameOut(Schema):
@@ -102,7 +102,7 @@ class WorkspaceMembers(Schema):
 
 
 class MemberChange(Body):
-    role: Literal["owner", "admin", "member"]
+    role: Literal["owner", "admin", "member"] = Field(description="The new role; only owners make owners")
 
 
 class OwnerUsageOut(Schema):

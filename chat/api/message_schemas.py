@@ -222,7 +222,7 @@ class MessageOut(Schema):
     summarises: int | None = Field(
         description="Of a summary: how many messages it stands for. The model is not sent what is before it"
     )
-    made_at: str | None = Field(
+    made_at: datetime | None = Field(
         description="Of a summary: when it was made. Its `timestamp` is that of the message before it"
     )
 

@@ -34,7 +34,7 @@ class MessageQuery(Schema):
     )
     after: Number | None = Field(None, description="Messages with a greater `sequence`: page forwards from the oldest")
     turn: str | None = Field(None, max_length=32, pattern=r"^t_[0-9A-Za-z]+$", description="Messages of this turn only")
-    limit: int = Field(PAGE_MESSAGES, ge=1, le=MOST_PAGE_MESSAGES)
+    limit: int = Field(PAGE_MESSAGES, ge=1, le=MOST_PAGE_MESSAGES, description="The most that a page has")
 
     @model_validator(mode="after")
     def _one_direction(self) -> MessageQuery:
@@ -50,8 +50,8 @@ class SendQuery(Schema):
 class NewMessage(Body):
     """`key` makes a repeated request return the message of the first one."""
 
-    text: str = Field(examples=["What is 17 times 23?"])
-    key: str | None = Field(None, min_length=1, max_length=100)
+    text: str = Field(examples=["What is 17 times 23?"], description="Markdown; may be empty with attachments")
+    key: str | None = Field(None, min_length=1, max_length=100, description="Any text that names this request")
     attachments: list[str] = Field([], max_length=MOST_KNOWN, description="Ids of uploaded files")
 
 
@@ -79,7 +79,7 @@ class SentMessage(Schema):
 class MessageChanges(Body):
     """Fields that are left out keep their values."""
 
-    text: str | None = None
+    text: str | None = Field(None, description="The new text")
     include_in_context: bool | None = Field(None, description="Whether the model is sent the message")
     revision: Number | None = Field(
         None, description="The message's revision that you read: refused as `stale` if its text was edited since"

@@ -24,6 +24,9 @@ from chat.services.people import memory
 router = Router(tags=["Notes"])
 
 
+TEXT = "The note"
+
+
 class NoteOut(Schema):
     """A note. Agents get those that are `accepted`."""
 
@@ -48,18 +51,18 @@ class NotesQuery(Schema):
 
 
 class NewNote(Body):
-    text: str = Field(min_length=1, max_length=LONGEST_NOTE, examples=["We use metric units."])
+    text: str = Field(min_length=1, max_length=LONGEST_NOTE, examples=["We use metric units."], description=TEXT)
 
 
 class NoteChange(Body):
     """`accepted` accepts a proposal. Fields that are left out keep their values."""
 
-    text: str | None = Field(None, min_length=1, max_length=LONGEST_NOTE)
+    text: str | None = Field(None, min_length=1, max_length=LONGEST_NOTE, description=TEXT)
     accepted: bool | None = Field(None, description="Only true: remove a proposal to reject it")
 
 
 class MyNoteChange(Body):
-    text: str = Field(min_length=1, max_length=LONGEST_NOTE)
+    text: str = Field(min_length=1, max_length=LONGEST_NOTE, description=TEXT)
 
 
 @router.get("/me/notes", response=Notes, operation_id="listMyNotes", summary="List your notes")

@@ -54,6 +54,30 @@ IF_MATCH = {
     "required": False,
     "schema": {"type": "string"},
 }
+# What the ids in paths are of.
+PATH_PARAMETERS = {
+    "agent_name": "The agent's `name`",
+    "attachment_id": "The attachment's id",
+    "attempt": "The attempt's id, as in the history of removed messages",
+    "delivery_id": "The delivery's id",
+    "file_id": "The file's id",
+    "import_id": "The id of the uploaded file",
+    "invitation_id": "The invitation's id",
+    "message_id": "The message's id: m_…",
+    "name": "The agent's name, as in `GET /agents`",
+    "note_id": "The note's id",
+    "number": "Counts the attempts of the message from 1",
+    "response_id": "The response's id, as in a message",
+    "rule_id": "The rule's id",
+    "schedule_id": "The schedule's id",
+    "session_id": "The session's id: s_…",
+    "suggestion_id": "The suggestion's id",
+    "user_id": "The user's id",
+    "version": "The number of the version, as in `listVersions`",
+    "webhook_id": "The webhook's id",
+    "workspace_id": "The workspace's id, as in `GET /me`",
+}
+UPLOAD = "The file"
 TAGS = {
     "Workspaces": "You, your workspaces and their members.",
     "Notes": "What agents remember across sessions: about you, and in a workspace.",
@@ -137,9 +161,19 @@ def _complete(method: str, path: str, operation: Json) -> None:
             parameters.append(IF_NONE_MATCH)
     if IF_NONE_MATCH in parameters:
         responses.setdefault(304, {"description": "The object still has that ETag", "headers": ETAG})
+    _describe(operation)
     if _takes_if_match(method, path):
         parameters.append(IF_MATCH)
         responses.setdefault(412, PROBLEM)
+
+
+def _describe(operation: Json) -> None:
+    """Describe the ids in the path, and an uploaded file, which are parameters of many functions."""
+    for parameter in operation["parameters"]:
+        if parameter["in"] == "path":
+            parameter.setdefault("description", PATH_PARAMETERS[parameter["name"]])
+    form = operation.get("requestBody", {}).get("content", {}).get("multipart/form-data", {}).get("schema", {})
+    form.get("properties", {}).get("file", {}).setdefault("description", UPLOAD)
 
 
 def _problems(method: str, path: str, operation: Json) -> Iterator[tuple[int, Json]]:

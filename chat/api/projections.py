@@ -18,7 +18,7 @@ from agents.loop import Agent
 from agents.messages import File, Json, Part
 from agents.prices import Money
 from agents.providers.base import Request, ToolSpec
-from agents.providers.forms import dialect_of, form_of, preview
+from agents.providers.forms import Form, dialect_of, form_of, preview
 from chat import ids
 from chat.access import session_for
 from chat.agents_setup import registry
@@ -43,7 +43,6 @@ from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.session_snapshot import context_percent
 
 router = Router(tags=["Context"])
-Form = Literal["openai", "responses", "anthropic"]
 FORM = (
     "The vendor's API form: OpenAI's Chat Completions or Responses, or Anthropic's Messages. "
     "Default: that of the session's provider"
@@ -119,7 +118,7 @@ class ContextEstimate(Schema):
 
 class RequestsQuery(Schema):
     before: str | None = Field(None, max_length=32, pattern=r"^[A-Za-z0-9_]+$", description="`next` of the page before")
-    limit: int = Field(50, ge=1, le=MOST_REQUESTS)
+    limit: int = Field(50, ge=1, le=MOST_REQUESTS, description="The most that a page has")
 
 
 class RequestSummary(Schema):

@@ -21,17 +21,19 @@ from chat.services.people import workspace_rules
 router = Router(tags=["Workspaces"])
 Verdict = Literal["allow", "ask", "deny"]
 Approvers = Literal["", "admin", "owner"]
+RULE = "A tool's name, or one with a pattern, as in `bash(git push*)`"
+APPROVERS = "With `ask`: the least role of those who count; empty: all who can answer"
 
 
 class RuleOut(Schema):
     """What happens when an agent calls a tool. The strictest rule that matches a call decides."""
 
     id: int
-    rule: str = Field(description="A tool's name, or one with a pattern, as in `bash(git push*)`")
+    rule: str = Field(description=RULE)
     agent: str = Field(description="The name of the agent that it is for; empty: all agents")
     verdict: Verdict
     approvals: int = Field(description="How many different people have to approve")
-    approvers: Approvers = Field(description="The least role of those who count; empty: all who can answer")
+    approvers: Approvers = Field(description=APPROVERS)
 
 
 class Rules(Schema):
@@ -39,10 +41,12 @@ class Rules(Schema):
 
 
 class RuleIn(Body):
-    rule: Annotated[str, Field(max_length=1200, pattern=r"^[^\x00]*$")]
-    verdict: Verdict
-    approvals: Annotated[int, Field(ge=1, le=MOST_APPROVALS)] = 1
-    approvers: Approvers = ""
+    rule: Annotated[str, Field(max_length=1200, pattern=r"^[^\x00]*$", description=RULE)]
+    verdict: Verdict = Field(description="Ask people, allow the calls without asking, or refuse them")
+    approvals: int = Field(
+        1, ge=1, le=MOST_APPROVALS, description="With `ask`: how many different people have to approve"
+    )
+    approvers: Approvers = Field("", description=APPROVERS)
 
 
 @router.get("/workspaces/{workspace_id}/rules", response=Rules, operation_id="listRules", summary="List tool rules")

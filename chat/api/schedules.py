@@ -25,6 +25,7 @@ router = Router(tags=["Schedules"])
 PATH = "/sessions/{session_id}/schedules"
 ONE = f"{PATH}/{{schedule_id}}"
 CRON = "Five fields: minute, hour, day of the month, month, day of the week. At most every 5 minutes"
+TEXT = "The message"
 ZONE = "The IANA name of the time zone in which the expression is read"
 Paused = Literal["", "access", "archived", "deleted", "failures", "invalid"]
 RunOutcome = Literal[
@@ -64,19 +65,19 @@ class Schedules(Schema):
 
 
 class NewSchedule(Body):
-    text: str = Field(min_length=1, description="The message", examples=["Summarize the new error reports."])
+    text: str = Field(min_length=1, description=TEXT, examples=["Summarize the new error reports."])
     cron: str = Field(max_length=LONGEST_CRON, description=CRON, examples=["0 9 * * 1-5"])
     zone: str = Field("UTC", max_length=64, description=ZONE, examples=["Europe/Berlin"])
-    is_on: bool = True
+    is_on: bool = Field(True, description="Whether it sends its message")
 
 
 class ScheduleChange(Body):
     """Fields that are left out or null keep their values. `is_on` ends a pause."""
 
-    text: str | None = Field(None, min_length=1)
-    cron: str | None = Field(None, max_length=LONGEST_CRON)
-    zone: str | None = Field(None, max_length=64)
-    is_on: bool | None = None
+    text: str | None = Field(None, min_length=1, description=TEXT)
+    cron: str | None = Field(None, max_length=LONGEST_CRON, description=CRON)
+    zone: str | None = Field(None, max_length=64, description=ZONE)
+    is_on: bool | None = Field(None, description="Whether it sends its message; true also ends a pause")
 
 
 class StartedRun(Schema):

@@ -41,6 +41,7 @@ from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.sessions.lifecycle import begin_session
 
 router = Router(tags=["Sessions"])
+PROVIDER = "The name of a configured provider, as in `GET /models`. Default: the one that has the model"
 STATUS_ACTIONS = {"archived": SessionAction.ARCHIVE, "active": SessionAction.RESTORE}
 PIN_ACTIONS = {True: SessionAction.PIN, False: SessionAction.UNPIN}
 
@@ -52,7 +53,7 @@ class SessionQuery(Schema):
     q: str = Field("", max_length=1000, description="Words that must all occur in the title or in one message")
     agent: Name | None = Field(None, description="Sessions with this agent only")
     updated_since: AwareDatetime | None = Field(None, description="Sessions that were active at this time or later")
-    limit: int = Field(50, ge=1, le=100)
+    limit: int = Field(50, ge=1, le=100, description="The most that a page has")
     cursor: str | None = Field(None, max_length=60, description="`next` of the previous page")
 
     @model_validator(mode="after")
@@ -66,7 +67,7 @@ class ConfigChanges(Body):
     """Fields that are left out keep their values."""
 
     tools: list[ToolName] | None = Field(None, max_length=MOST_TOOLS, description="Names of tools, or none: []")
-    max_rounds: int | None = Field(None, ge=1, le=MOST_ROUNDS)
+    max_rounds: int | None = Field(None, ge=1, le=MOST_ROUNDS, description="The most rounds of tool calls in a turn")
     reasoning_effort: EffortName | None = Field(
         None, examples=["high"], description="One of the model's levels in `GET /models`; empty: the model decides"
     )
@@ -83,27 +84,31 @@ BY_PEOPLE = "`auto`: `all` while one person can write in the session, else `ment
 class NewSession(Body):
     """`key` makes a repeated request return the session of the first one."""
 
-    title: str = Field("", max_length=200)
+    title: str = Field("", max_length=200, description="Default: one is made from the first message")
     text: str = Field("", examples=["Plan a project with me, step by step"], description="The first message")
     agent: Name = Field("", description="The name of an agent. Default: the first one of `GET /agents`")
-    provider: Name = Field("", description="Default: the provider that has `model`")
+    provider: Name = Field("", description=PROVIDER)
     model: str = Field("", max_length=200, description="One of `GET /models`. Default: the agent's model")
     system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT, description="Default: the agent's prompt")
     mode: Mode = Field("agent", description=MODE)
     replies: RepliesChoice = Field("all", description=f"{REPLIES}. {BY_PEOPLE}")
     config: ConfigChanges | None = Field(None, description="Default: the agent's configuration")
     workspace: int | None = Field(None, description="Default: your current workspace")
-    key: str | None = Field(None, min_length=1, max_length=100)
+    key: str | None = Field(None, min_length=1, max_length=100, description="Any text that names this request")
 
 
 class SessionChanges(Body):
     """Fields that are left out keep their values. Either all changes are made or none."""
 
-    title: str | None = Field(None, examples=["Release plan"])
-    agent: Name | None = None
-    provider: Name | None = None
-    model: str | None = Field(None, max_length=200)
-    system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT)
+    title: str | None = Field(None, examples=["Release plan"], description="Up to 200 characters")
+    agent: Name | None = Field(
+        None, description="The name of an agent: the session takes its model, prompt and configuration"
+    )
+    provider: Name | None = Field(None, description=PROVIDER)
+    model: str | None = Field(
+        None, max_length=200, description="The name of a model of the provider, as in `GET /models`"
+    )
+    system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT, description="The new prompt")
     seen_system_prompt: str | None = Field(
         None,
         max_length=LONGEST_PROMPT,
@@ -111,7 +116,7 @@ class SessionChanges(Body):
     )
     mode: Mode | None = Field(None, description=MODE)
     replies: RepliesChoice | None = Field(None, description=f"{REPLIES}. {BY_PEOPLE}")
-    config: ConfigChanges | None = None
+    config: ConfigChanges | None = Field(None, description="Changes of the configuration")
     status: Literal["active", "archived"] | None = Field(None, description="Only the owner may change it")
     pinned: bool | None = Field(None, description="In your own list")
 

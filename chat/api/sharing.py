@@ -22,6 +22,7 @@ from chat.services.people import sharing
 router = Router(tags=["Sharing"])
 SharedRole = Literal["viewer", "editor"]
 WorkspaceRole = Literal["", "viewer", "editor"]
+ROLE = "What they may do: read (`viewer`), or write, too (`editor`)"
 
 
 class SessionMember(Schema):
@@ -44,7 +45,7 @@ class SessionMembers(Schema):
 
 
 class Share(Body):
-    role: SharedRole
+    role: SharedRole = Field(description=ROLE)
 
 
 class WorkspaceAccess(Body):
@@ -70,7 +71,7 @@ class Invitations(Schema):
 
 
 class NewInvitation(Body):
-    role: SharedRole
+    role: SharedRole = Field(description=ROLE)
     max_uses: int = Field(1, ge=1, le=sharing.MAX_USES, description="How many users may join by the link")
 
 

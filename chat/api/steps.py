@@ -29,7 +29,9 @@ EVENTS = STREAM | {409: {"$ref": "#/components/responses/Problem"}}
 
 class StepQuery(Schema):
     after: Number = Field(0, description="Steps with a greater `sequence`; `next` of the previous page")
-    limit: int = Field(step_queries.MOST_STEPS, ge=1, le=step_queries.MOST_STEPS)
+    limit: int = Field(
+        step_queries.MOST_STEPS, ge=1, le=step_queries.MOST_STEPS, description="The most that a page has"
+    )
 
 
 class TurnQuery(Schema):

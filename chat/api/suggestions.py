@@ -25,8 +25,8 @@ SUGGESTION_ID = "e_0123456789abcdef01234567"
 class NewSuggestion(Body):
     """Another text for the message. `revision` is the revision of the message that you read."""
 
-    text: str
-    revision: Number | None = None
+    text: str = Field(description="The proposed text of the message")
+    revision: Number | None = Field(None, description="Refused as `stale` if the text was edited since")
 
 
 class Suggested(Schema):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
-from ninja import File, Form, Router, Schema
+from ninja import File, Form, Query, Router, Schema
 from ninja.files import UploadedFile
 from pydantic import Field
 
@@ -25,6 +25,9 @@ from chat.transfer.public import FileContents, ImportedSession, ImportResult, So
 router = Router(tags=["Transfer"])
 # How many conversations of an uploaded file one request imports at most.
 MAX_PER_REQUEST = 500
+CONVERSATIONS = "Which of the file's conversations, by their indexes"
+IDS = "`same` keeps the file's ids if none of them is in use here"
+WORKSPACE = "Where the sessions are created. Default: your current workspace"
 TEXT = {"schema": {"type": "string"}}
 EXPORT_RESPONSES: dict[int, dict[str, Any]] = {
     200: {
@@ -32,6 +35,10 @@ EXPORT_RESPONSES: dict[int, dict[str, Any]] = {
         "content": {"text/markdown": TEXT, "application/json": {"schema": {"type": "object"}}},
     }
 }
+
+
+class ExportQuery(Schema):
+    format: Literal["json", "markdown"] = Field("json", description="As a file to import again, or to read")
 
 
 class ImportedOut(Schema):
@@ -72,23 +79,19 @@ class UploadOut(Schema):
 
 
 class ImportIn(Schema):
-    """`conversations`: which of the file's, by their indexes. `ids` and `workspace` as in `importSessions`."""
+    """What is imported of an uploaded file."""
 
-    conversations: list[int] = Field(min_length=1, max_length=MAX_PER_REQUEST)
-    ids: Literal["same", "new"] = "same"
-    workspace: int | None = None
+    conversations: list[int] = Field(min_length=1, max_length=MAX_PER_REQUEST, description=CONVERSATIONS)
+    ids: Literal["same", "new"] = Field("same", description=IDS)
+    workspace: int | None = Field(None, description=WORKSPACE)
 
 
 class ImportForm(Schema):
-    """`conversations`: which of the file's, by their indexes; left out, all of them.
+    """What is imported of the file in the same form."""
 
-    `ids`: "same" keeps the file's ids if none of them is in use here. `workspace`: where the sessions are
-    created. Default: your current workspace.
-    """
-
-    conversations: list[int] = Field([], max_length=transfer.MAX_LISTED)
-    ids: Literal["same", "new"] = "same"
-    workspace: int | None = None
+    conversations: list[int] = Field([], max_length=transfer.MAX_LISTED, description=f"{CONVERSATIONS}. Default: all")
+    ids: Literal["same", "new"] = Field("same", description=IDS)
+    workspace: int | None = Field(None, description=WORKSPACE)
 
 
 @router.get(
@@ -97,12 +100,10 @@ class ImportForm(Schema):
     summary="Export a session",
     openapi_extra={"responses": EXPORT_RESPONSES},
 )
-def export_session(
-    request: ApiRequest, session_id: str, format: Literal["json", "markdown"] = "json"
-) -> HttpResponseBase:
+def export_session(request: ApiRequest, session_id: str, query: Query[ExportQuery]) -> HttpResponseBase:
     """JSON has everything and can be imported again; for viewers it has what they see. Markdown is for reading."""
     session, role = session_for(request.user, session_id)
-    form = transfer.ExportFormat(format)
+    form = transfer.ExportFormat(query.format)
     name = file_name(session.title, session.pk, transfer.EXTENSIONS[form])
     pieces = transfer.export_session(session, request.user, role, form)
     return streamed(request, pieces, name=name, media_type=transfer.MEDIA_TYPES[form])

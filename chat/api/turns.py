@@ -44,7 +44,7 @@ class Continued(Schema):
 class HeldMessage(Body):
     """Which held message is sent; all of them without an `id`."""
 
-    id: str | None = None
+    id: str | None = Field(None, description="Of a message that is on hold")
 
 
 class SentNow(Schema):
@@ -103,7 +103,7 @@ class NewFork(Body):
 
     text: str | None = Field(None, description="Replaces the last user text that is copied, and ends the copy")
     run: bool = Field(True, description="Whether the agent continues from the end of the copy")
-    key: str | None = Field(None, min_length=1, max_length=100)
+    key: str | None = Field(None, min_length=1, max_length=100, description="Any text that names this request")
 
 
 class Fork(Schema):

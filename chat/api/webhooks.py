@@ -39,6 +39,11 @@ PROBLEM = (
     "the signing secret cannot be decrypted; `off`: the webhook was turned off. Empty: it has not failed"
 )
 
+URL = "An address on the public internet with https://; other hosts are the operator's to allow"
+EVENTS = "Which events are sent"
+INCLUDE_TEXT = "Whether requests have titles and texts of sessions that `author` can see"
+IS_ENABLED = "Whether events are sent"
+
 
 class WebhookOut(Schema):
     """An address that gets a signed request for each of its events in a workspace."""
@@ -47,7 +52,7 @@ class WebhookOut(Schema):
     workspace: int
     url: str
     events: list[Event]
-    include_text: bool = Field(description="Whether requests have titles and texts of sessions that `author` can see")
+    include_text: bool = Field(description=INCLUDE_TEXT)
     is_enabled: bool
     off_reason: Literal["", "gone", "failing"] = Field(
         description="Why Parley has turned it off: the address answered 410, or all deliveries failed for five days"
@@ -68,19 +73,19 @@ class Webhooks(Schema):
 
 
 class NewWebhook(Body):
-    url: str = Field(max_length=2000, examples=["https://hooks.example.com/parley"])
-    events: list[Event] = Field(min_length=1, max_length=20)
-    include_text: bool = False
-    is_enabled: bool = True
+    url: str = Field(max_length=2000, examples=["https://hooks.example.com/parley"], description=URL)
+    events: list[Event] = Field(min_length=1, max_length=20, description=EVENTS)
+    include_text: bool = Field(False, description=INCLUDE_TEXT)
+    is_enabled: bool = Field(True, description=IS_ENABLED)
 
 
 class WebhookChange(Body):
     """Fields that are left out or null keep their values."""
 
-    url: str | None = Field(None, max_length=2000)
-    events: list[Event] | None = Field(None, min_length=1, max_length=20)
-    include_text: bool | None = None
-    is_enabled: bool | None = None
+    url: str | None = Field(None, max_length=2000, description=URL)
+    events: list[Event] | None = Field(None, min_length=1, max_length=20, description=EVENTS)
+    include_text: bool | None = Field(None, description=INCLUDE_TEXT)
+    is_enabled: bool | None = Field(None, description=IS_ENABLED)
 
 
 class DeliveryOut(Schema):

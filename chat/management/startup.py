@@ -10,6 +10,7 @@ from django.db import DatabaseError, connection
 from chat.management.updating import BackupError, update_database
 from chat.schema import WrongSchemaError
 from chat.services.maintenance.files_mark import WrongFilesError
+from chat.services.maintenance.key_mark import WrongKeyError
 from config.data_folder import protect_data
 
 
@@ -23,14 +24,14 @@ def check_configuration(report: Callable[[str], object]) -> None:
 
 
 def prepare_database(report: Callable[[str], None]) -> None:
-    """Protect the data folder, migrate the database and look at the files.
+    """Protect the data folder, migrate the database and look at the files and the key.
 
     Raises SystemExit with what an operator can do.
     """
     protect_data()
     try:
         update_database(report)
-    except (WrongSchemaError, WrongFilesError, BackupError) as error:
+    except (WrongSchemaError, WrongFilesError, WrongKeyError, BackupError) as error:
         raise SystemExit(f"Parley cannot start: {error}") from error
     except DatabaseError as error:
         words = f"Parley cannot use its database: {str(error).strip()}"

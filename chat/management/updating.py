@@ -16,6 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection
 from chat import schema
 from chat.management.migration_lock import one_at_a_time
 from chat.services.maintenance.files_mark import require_own_files
+from chat.services.maintenance.key_mark import require_own_key
 from config.data_folder import OWNER_ONLY_FOLDER, sync_folder
 
 NAME = "before-update-%Y%m%d-%H%M%S.sqlite3"
@@ -28,7 +29,8 @@ class BackupError(Exception):
 def update_database(report: Callable[[str], None]) -> None:
     """Migrate the database; an existing SQLite database is backed up before that.
 
-    Raises WrongSchemaError where a newer version has been here, WrongFilesError, BackupError, and DatabaseError.
+    Raises WrongSchemaError where a newer version has been here, WrongFilesError, WrongKeyError, BackupError, and
+    DatabaseError.
     """
     with one_at_a_time(lambda: report("Waiting for another server that is preparing the database.")):
         schema.require_known()
@@ -40,6 +42,8 @@ def update_database(report: Callable[[str], None]) -> None:
         else:  # what follows a migration, which an earlier start may not have reached; without a state of all models
             emit_post_migrate_signal(verbosity=0, interactive=False, db=DEFAULT_DB_ALIAS)
         require_own_files()
+        if notice := require_own_key():
+            report(notice)
 
 
 def _prepare_update(migrations: int, report: Callable[[str], None]) -> None:

@@ -135,7 +135,8 @@ async def drain() -> None:
     if _runtime is None or _runtime.runner is None or not settings.GRACE_SECONDS:
         return
     if running := _runtime.runner.running:
-        logger.info("Waiting up to %s s until %s running turns end", settings.GRACE_SECONDS, running)
+        turns = "one running turn" if running == 1 else f"{running} running turns"
+        logger.info("Waiting up to %s s for %s to end", settings.GRACE_SECONDS, turns)
     await _runtime.runner.drain(settings.GRACE_SECONDS)
 
 

@@ -41,6 +41,7 @@ PREVIEWED = 200_000
 MOST_ROWS = 200
 MOST_COLUMNS = 50
 COLOURING_SECONDS = 0.3
+PAGES = (".html", ".htm", ".svg")
 TABLES = {"csv": ",", "tsv": "\t"}
 
 
@@ -62,6 +63,11 @@ class Preview:
     code: SafeString | None = None
     rows: list[list[str]] | None = None
     is_cut: bool = False
+
+    @property
+    def is_page(self) -> bool:
+        """Whether browsers draw this text: HTML or SVG, as a whole."""
+        return self.kind == "text" and not self.is_cut and self.entry.name.lower().endswith(PAGES)
 
 
 @never_cache

@@ -32,7 +32,6 @@ from chat.views.profile_pictures import picture_urls
 from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 from chat.zones import zone_of
 
-STYLES = [f"css/{name}.css" for name in ("rail", "header", "home", "composer", "completion", "dialog", "menu")]
 RECENT = 4
 # How an operator connects a model; the home page shows them while there is only the demo agent.
 SETTINGS_OF_MODELS = (
@@ -181,9 +180,9 @@ def default_prompts() -> tuple[Prompt, ...]:
     """Return prompts for presets that suggest none."""
     return (
         Prompt(_("Plan a project with me, step by step"), _("Make a plan"), "list-checks"),
-        Prompt(_("Explain a piece of code"), _("Understand code"), "code"),
-        Prompt(_("Compare two options in a table"), _("Weigh options"), "table"),
-        Prompt(_("Draft a message to my team"), _("Write something"), "square-pen"),
+        Prompt(_("Explain this code: …"), _("Understand code"), "code"),
+        Prompt(_("Compare in a table: …"), _("Weigh options"), "table"),
+        Prompt(_("Draft a message to my team: …"), _("Write something"), "square-pen"),
     )
 
 
@@ -200,7 +199,6 @@ def _home(
         values = {
             "first_name": first_name,
             "recent": recent(request.user, RECENT),
-            "styles": STYLES,
             **rail_values(request, places),
         }
         return render(request, "chat/guest_home.html", values, status=status)
@@ -215,7 +213,6 @@ def _home(
         "limit": settings.MAX_MESSAGE_CHARS,
         "refused": refused,
         "recent": recent(request.user, RECENT, places.within),
-        "styles": STYLES,
         **rail_values(request, places),
     }
     return render(request, "chat/home.html", values, status=status)

@@ -10,8 +10,9 @@ import pytest
 
 from agents import discovery
 from agents.config import ProviderConfig
-from agents.discovery import BUILT_IN, FRESH_SECONDS, RETRY_SECONDS, Listing
+from agents.discovery import FRESH_SECONDS, RETRY_SECONDS, Listing
 from agents.errors import ConnectionLost
+from agents.vendors import VENDORS
 
 
 class Server:
@@ -117,7 +118,7 @@ async def test_list_that_comes_late_is_used_and_delays_pages_once(monkeypatch: p
 async def test_vendor_falls_back_to_known_names() -> None:
     models = listing(Server(), ConnectionLost("no"), type="anthropic", base_url=None)
     await models.refresh()
-    assert models.known() == list(BUILT_IN["anthropic"])
+    assert models.known() == list(VENDORS["anthropic"].models)
 
 
 async def test_only_chat_models_of_openai_are_offered_default_first() -> None:

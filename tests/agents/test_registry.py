@@ -12,13 +12,13 @@ import pytest
 
 from agents.config import DEFAULT_PROMPT, ProviderConfig
 from agents.config_file import read_config
-from agents.discovery import BUILT_IN
 from agents.errors import ConfigError, ModelNotFound
 from agents.providers.anthropic.provider import AnthropicProvider
 from agents.providers.demo.provider import DemoProvider
 from agents.providers.openai.provider import OpenAIProvider
 from agents.registry import ModelChoice, Registry, load, opening
 from agents.toolbox.widgets import WIDGET_TOOLS
+from agents.vendors import VENDORS
 
 KEYS = {"ANTHROPIC_API_KEY": "a-key", "OPENAI_API_KEY": "o-key"}
 
@@ -144,7 +144,7 @@ OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('[providers.x]\ntype = "openapi"', "providers.x.type: Input should be 'anthropic', 'openai' or 'demo'"),
+        ('[providers.x]\ntype = "openapi"', "providers.x.type: choose from anthropic, openai, demo; it is 'openapi'"),
         ("[providers.x]\nmodels = []", "providers.x.type: this setting is missing"),
         ('[providers.x]\ntype = "demo"\nkey = "sk-1"', "providers.x.key: there is no such setting"),
         ('[providers."a/b"]\ntype = "demo"', "providers.a/b: a name has 1 to 80 letters"),
@@ -157,7 +157,7 @@ OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
             '[providers.x]\ntype = "openai"\nbase_url = "http://x"\napi_key_env = "MY_KEY"',
             "providers.x.api_key_env: the environment variable MY_KEY is not set; set it",
         ),
-        ('[providers.x]\ntype = "demo"\nmodels = [1]', "providers.x.models: Input should be a valid dictionary"),
+        ('[providers.x]\ntype = "demo"\nmodels = [1]', "providers.x.models: give a table"),
         (
             '[providers.demo]\ntype = "demo"\noptions = { speed = 1 }',
             "providers.demo.options.speed: the demo agent has",
@@ -166,7 +166,7 @@ OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
             '[agents.a]\ntools = ["shell"]',
             "agents.a.tools: there is no tool 'shell'; choose from current_time, calculator",
         ),
-        ("[agents.a]\nmax_rounds = 0", "agents.a.max_rounds: Input should be greater than or equal to 1; it is 0"),
+        ("[agents.a]\nmax_rounds = 0", "agents.a.max_rounds: give a number from 1 on; it is 0"),
         ('[agents.a]\nmodel = "gpt"', "agents.a.model: no provider lists 'gpt'; choose from: demo/demo"),
         ('default_model = "demo/other"\n[providers.demo]\ntype = "demo"\nmodels = ["m"]', "default_model: no provider"),
         ('default_agent = "b"\n[agents.a]', "default_agent: there is no agent 'b'; choose from: a"),
@@ -174,7 +174,10 @@ OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
             '[providers.x]\ntype = "demo"\napi = "chat"',
             "providers.x.api: only providers of type openai have a choice of API",
         ),
-        ('[providers.x]\ntype = "openai"\napi = "soap"', "providers.x.api: Input should be 'responses' or 'chat'"),
+        (
+            '[providers.x]\ntype = "openai"\napi = "soap"',
+            "providers.x.api: choose from 'responses' or 'chat'",
+        ),
         (OPENAI + "options = { n = 2 }", "providers.x.options.n: Parley shows one answer per request; remove it"),
         (
             OPENAI + "models = { m = { options = { n = 2 } } }",
@@ -192,7 +195,7 @@ OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
             OPENAI + 'models = ["o3"]\n[agents.a]\nmodel = "x/o3"\nthinking_budget = 4000',
             "agents.a.thinking_budget: o3 does not take a thinking budget; remove it",
         ),
-        ("[agents.a]\nthinking_budget = 1", "agents.a.thinking_budget: Input should be greater than or equal to 1024"),
+        ("[agents.a]\nthinking_budget = 1", "agents.a.thinking_budget: give a number from 1024 on"),
         ('[agents.a]\nallowed_hosts = ["https://a.example/"]', "agents.a.allowed_hosts.0: "),
         ("colour = 1", "colour: there is no such setting"),
         ("a = [", "this is not valid TOML"),
@@ -203,6 +206,59 @@ def test_bad_configuration_names_file_key_and_remedy(file: Callable[..., Path], 
     with pytest.raises(ConfigError) as caught:
         load(path, {})
     assert str(caught.value).startswith(f"{path}: {problem}")
+
+
+WRONG_SHAPES = """
+default_agent = 3
+[providers.x]
+type = "openai"
+base_url = "x"
+models = 5
+timeout = "long"
+[agents.x]
+icon = "house"
+tools = "calculator"
+prompts = [{ title = "a" }, 5, "", { text = "b", icon = "house", more = 1 }]
+memory = "maybe"
+knowledge = [""]
+[agents.x.approval]
+ask = ["bad rule(", { rule = "(", approvals = 100 }, 4]
+[prices."x"]
+input = -1
+output = "much"
+"""
+ICONS = (
+    "'calculator', 'clock', 'code', 'file-text', 'globe', 'image', 'lightbulb', 'list-checks', 'message-square', "
+    "'search', 'sparkles', 'square-pen', 'table', 'terminal', 'users', 'wrench'"
+)
+NO_RULE = "is no rule: write a tool's name, or one with a pattern, as in bash(git status*)"
+
+
+def test_wrong_shapes_are_described_in_plain_words(file: Callable[..., Path]) -> None:
+    """One problem for each, by the path in the file, without a type of the sources; choices are listed."""
+    path = file(WRONG_SHAPES)
+    with pytest.raises(ConfigError) as caught:
+        load(path, {})
+    assert str(caught.value).replace(f"{path}: ", "").splitlines() == [
+        "providers.x.base_url: give a web address that begins with http:// or https://; it is 'x'.",
+        "providers.x.timeout: give a number; it is 'long'.",
+        'providers.x.models: give a table, as in { name = "value" }; it is 5.',
+        f"agents.x.icon: choose from {ICONS} or ''; it is 'house'.",
+        'agents.x.tools: give a list, as in ["one", "two"]; it is \'calculator\'.',
+        "agents.x.prompts.0.text: this setting is missing; add it.",
+        "agents.x.prompts.1: give a text; it is 5.",
+        f"agents.x.prompts.3.icon: choose from {ICONS[:-10]} or 'wrench'; it is 'house'.",
+        "agents.x.prompts.3.more: there is no such setting; remove it or correct its name.",
+        f"agents.x.approval.ask.0: 'bad rule(' {NO_RULE}.",
+        f"agents.x.approval.ask.1.rule: '(' {NO_RULE}.",
+        "agents.x.approval.ask.1.approvals: give a number up to 10; it is 100.",
+        "agents.x.approval.ask.2: give a text; it is 4.",
+        "agents.x.memory: write true or false; it is 'maybe'.",
+        "agents.x.knowledge.0: give at least 1 character; it is ''.",
+        "prices.x.input: give a number from 0 on; it is -1.",
+        "prices.x.output: give a number; it is 'much'.",
+        "default_agent: give a text; it is 3.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -244,10 +300,10 @@ def test_configuration_file_that_cannot_be_read(tmp_path: Path) -> None:
     [
         ({}, ["demo"], ("demo", "demo")),
         ({"OPENAI_API_KEY": "  "}, ["demo"], ("demo", "demo")),
-        ({"ANTHROPIC_API_KEY": "k"}, ["anthropic", "demo"], ("anthropic", BUILT_IN["anthropic"][0])),
-        ({"OPENAI_API_KEY": "k"}, ["openai", "demo"], ("openai", BUILT_IN["openai"][0])),
+        ({"ANTHROPIC_API_KEY": "k"}, ["anthropic", "demo"], ("anthropic", VENDORS["anthropic"].models[0])),
+        ({"OPENAI_API_KEY": "k"}, ["openai", "demo"], ("openai", VENDORS["openai"].models[0])),
         ({"OPENAI_BASE_URL": "http://localhost:1/v1"}, ["openai", "demo"], ("openai", "")),
-        (KEYS, ["anthropic", "openai", "demo"], ("anthropic", BUILT_IN["anthropic"][0])),
+        (KEYS, ["anthropic", "openai", "demo"], ("anthropic", VENDORS["anthropic"].models[0])),
     ],
 )
 def test_environment_alone_gives_a_useful_default(

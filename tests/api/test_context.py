@@ -10,10 +10,9 @@ from django.core.files.base import ContentFile
 
 from agents.messages import Json, Message, Text
 from agents.providers.base import Request
-from agents.providers.forms import FORMS, preview
+from agents.providers.forms import FORMS, Form, preview
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
-from chat.api.projections import Form
 from chat.models import Attachment, Session, User
 from chat.services.messages import editing
 from chat.services.people import members_agents

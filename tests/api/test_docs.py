@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from agents.messages import Json
 from chat.api.api import api
 from chat.api.errors import STATUS
 
 DOCS = Path(__file__).parents[2] / "docs"
+DEFAULT = re.compile(r'^Default: (true|false|[0-9\["].*)$')
 CELL = re.compile(r"`([A-Z]+)(?: ([^`]+))?`")
 
 
@@ -53,3 +56,33 @@ def test_every_operation_says_what_it_does() -> None:
             assert operation["security"] == [{"Bearer": []}, {"Cookie": []}]
             assert {401, 403, 422} <= set(operation["responses"])
     assert set(schema["components"]["securitySchemes"]) == {"Bearer", "Cookie"}
+
+
+def test_every_field_of_a_request_is_described() -> None:
+    """LIVE-03: a client's author need not guess what a parameter or a field of a body means."""
+    schema = api.get_openapi_schema()
+    lacking = set()
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            for parameter in operation["parameters"]:
+                if not (parameter.get("description") or parameter["schema"].get("description")):
+                    lacking.add(f"{method} {path}: {parameter['name']}")
+            body = operation.get("requestBody", {})
+            lacking |= {f"{method} {path}: {name}" for name in undescribed(body, schema["components"]["schemas"])}
+    assert lacking == set()
+
+
+def undescribed(value: Any, schemas: Json) -> Iterator[str]:
+    """Find the fields of a body without a description, in the objects inside it, too. A default alone is none."""
+    if isinstance(value, list):
+        for each in value:
+            yield from undescribed(each, schemas)
+    if not isinstance(value, dict):
+        return
+    for name, field in value.get("properties", {}).items():
+        if "const" not in field and not DEFAULT.sub("", field.get("description", "")):
+            yield name
+    if "$ref" in value:
+        yield from undescribed(schemas[value["$ref"].rpartition("/")[2]], schemas)
+    for each in value.values():
+        yield from undescribed(each, schemas)

@@ -49,6 +49,27 @@ def test_versions_are_listed_and_restored(
     assert code(asker.post(f"{tool}/versions/0/restore"))[0] == 422
 
 
+def test_changes_that_keep_the_text_have_its_version(asker: Asker, session: Session) -> None:
+    """MSG-11: so a version is no key of the list, but `id` is; each version is the text that it stands beside."""
+    row = fill(session, *TURN)[1]
+    address = path(session, f"/messages/{row.pk}")
+    for change in ({"text": "One"}, {"include_in_context": False}, {"text": "Two"}, {"include_in_context": True}):
+        assert asker.patch(address, change).status_code == 200
+    versions = asker.get(f"{address}/versions").json()["versions"]
+    assert [(each["kind"], each["text"]) for each in versions] == [
+        ("include", "Two"),
+        ("edit", "Two"),
+        ("exclude", "One"),
+        ("edit", "One"),
+        ("original", "Hi"),
+    ]
+    (now, edited, excluded, first, original) = (each["version"] for each in versions)
+    assert (now, edited, excluded) == (0, 0, first)
+    assert len({0, first, original}) == 3
+    assert len({each["id"] for each in versions}) == 5
+    assert asker.post(f"{address}/versions/{excluded}/restore").json()["text"] == "One"
+
+
 def test_versions_of_the_prompt_are_listed(asker: Asker, session: Session) -> None:
     """Earlier versions of the system prompt are listed (MSG-11)."""
     for text in ("Be brief.", "Be long."):

@@ -8,6 +8,7 @@ from playwright.async_api import Route, expect
 
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
+from tests.browser.test_keeping import Network
 from tests.support.server import Server
 from tests.wire.server import WireServer
 
@@ -39,6 +40,32 @@ async def test_what_did_not_come_is_said_and_comes_the_next_time(ana: Person) ->
     await ana.page.context.set_offline(False)
     await picker.click()
     await expect(ana.page.get_by_role("dialog", name="Choose the model")).to_be_visible()
+
+
+async def test_links_leave_the_page_only_while_the_server_can_be_reached(ana: Person) -> None:
+    """LIVE-04: offline, no link replaces what is being read by the browser's error page; refused sockets are no reason."""
+    page, network = ana.page, Network()
+    await page.route_web_socket("**/ws/**", network.lead)
+    await page.reload()
+    await ana.sees_connection("Connected")
+    await ana.composer.fill("A thought")
+    here, new = page.url, page.get_by_role("link", name="New session").first
+    toast = page.locator(".toast")
+    await network.cut()
+    await ana.sees_connection("Reconnecting")
+    await page.route("**/healthz", lambda route: route.abort("internetdisconnected"))
+    await new.click()
+    await expect(toast).to_contain_text("You’re offline. Try again when you’re connected.")
+    await toast.get_by_role("button").click()
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("settings")
+    await page.get_by_role("option", name="Settings", exact=True).click()
+    await expect(toast).to_contain_text("You’re offline. Try again when you’re connected.")
+    assert page.url == here
+    await expect(ana.composer).to_have_value("A thought")
+    await page.unroute("**/healthz")
+    await new.click()
+    await page.wait_for_url(lambda url: url != here)
 
 
 async def test_who_is_signed_out_meanwhile_is_led_to_signing_in(ana: Person, server: Server) -> None:
@@ -87,9 +114,9 @@ async def test_boxes_open_and_close_at_their_buttons(ana: Person) -> None:
 async def test_box_that_comes_late_takes_nothing_away(ana: Person) -> None:
     """UI-08, UI-11: a popover opened in the meantime stays open."""
     held: list[Route] = []
-    await ana.page.route("**/model_picker*", lambda route: held.append(route))
+    await ana.page.route("**/*model_picker*", lambda route: held.append(route))
     model, menu = ana.page.locator("#model"), ana.page.locator(".menu")
-    async with ana.page.expect_request("**/model_picker*"):
+    async with ana.page.expect_request("**/*model_picker*"):
         await model.click()
     await ana.page.locator("#more").click()
     await expect(menu).to_be_visible()

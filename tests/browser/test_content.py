@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
@@ -12,6 +13,8 @@ from tests.browser.person import WINDOW, Person
 from tests.browser.test_accessibility import RULES, violations
 from tests.browser.test_chat import reply
 from tests.support.server import Server
+from tests.wire import openai
+from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
 NOTES = "Fast[^1], and cheap[^b].\n\nFast[^1] again.\n\n> [!WARNING]\n> Mind the gap.\n\n[^1]: Very.\n[^b]: Quite."
@@ -27,6 +30,15 @@ PAGE = """```html
 <script>document.querySelector("button").onclick = (event) => (event.target.textContent = "Pressed")</script>
 ```"""
 SVG = '```svg\n<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><circle r="9"/></svg>\n```'
+
+
+# Whether the toolbar of a message covers none of the buttons of its code.
+APART = """message => {
+  const bar = message.querySelector(":scope > .message-actions").getBoundingClientRect();
+  return [...message.querySelectorAll(".code-head > button")].map((each) => each.getBoundingClientRect())
+    .every(({ left, right, top, bottom }) =>
+      right <= bar.left || left >= bar.right || bottom <= bar.top || top >= bar.bottom);
+}"""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -79,6 +91,30 @@ async def test_table_is_copied_as_csv(told: Person) -> None:
     await button.click()
     copied = 'Name,Said\n"Ana, B.","""hi"""\nc,1\n'
     await told.page.wait_for_function("text => navigator.clipboard.readText().then((now) => now === text)", arg=copied)
+
+
+async def test_toolbar_covers_no_buttons_of_a_long_block(ana: Person, model: WireServer) -> None:
+    """UI-11: both stay in sight in the same corner, also while the answer is written."""
+    gate = asyncio.Event()
+    code = "```python\n" + "".join(f"line_{number} = {number}\n" for number in range(90))
+    begun = [*openai.sse(openai.role(), *openai.text(code), done=False), gate]
+    model.script(Reply([*begun, *openai.sse(*openai.text("```\nEnd."), openai.finish(), openai.usage())]))
+    await ana.say("Go")
+    answer = ana.answers.first
+    await expect(answer).to_contain_text("line_89")
+    await answer.locator("pre").hover(position={"x": 40, "y": 1500})
+    bar = answer.get_by_role("group", name="Message actions")
+    copy = answer.get_by_role("button", name="Copy", exact=True)
+    for _look in ("while it is written", "afterwards"):
+        await expect(bar).to_be_in_viewport(ratio=1)
+        await expect(copy).to_be_in_viewport(ratio=1)
+        await ana.page.wait_for_function(APART, arg=await answer.element_handle())
+        if not gate.is_set():
+            gate.set()
+            await ana.sees_state("idle")
+            await ana.page.mouse.wheel(0, -400)
+            await expect(ana.page.get_by_role("button", name="Jump to latest")).to_be_visible()
+            await answer.locator("pre").hover(position={"x": 50, "y": 1200})
 
 
 async def test_code_is_downloaded_under_the_name_of_its_language(told: Person) -> None:

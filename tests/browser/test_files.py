@@ -106,6 +106,23 @@ async def test_files_appear_for_everybody_while_the_agent_works(
     bo.complain()
 
 
+async def test_page_of_the_workspace_is_previewed(ana: Person, model: WireServer) -> None:
+    """UI-10: an HTML file is drawn in the same frame as HTML in an answer; the copy button is on its text."""
+    model.script(calls("write_file", path="page.html", content="<h1>Hello</h1>\n"), reply("Done"))
+    await opened(ana)
+    await ana.say("Go")
+    await expect(ana.answers.last).to_contain_text("Done")
+    await entry(ana, "page.html").click()
+    copy = files(ana).get_by_role("button", name="Copy", exact=True)
+    inside = "button => button.offsetTop >= 0 && button.offsetTop + button.offsetHeight < button.parentElement.offsetHeight"
+    assert await copy.evaluate(inside)
+    preview = files(ana).get_by_role("button", name="Preview")
+    await preview.click()
+    await expect(ana.page.frame_locator("iframe").get_by_role("heading", name="Hello")).to_be_visible()
+    await ana.page.get_by_role("complementary", name="Preview").get_by_role("button").first.click()
+    await expect(preview).to_be_focused()
+
+
 async def test_a_call_shows_what_it_changes_and_leads_to_the_file(ana: Person, model: WireServer) -> None:
     """UI-10: the card has the diff, and its button opens the file; with keys, the focus is never lost."""
     model.script(

@@ -111,11 +111,14 @@ async def test_two_who_edit_at_once_see_both_texts(ana: Person, model: WireServe
     answer, theirs = ana.answers.first, bo.answers.first
     await key(answer, "e")
     await field(ana).fill("Ana's answer")
+    await ana.page.set_viewport_size({"width": 1000, "height": 560})
     await change(bo, theirs, "Bo's answer")
     clash = answer.locator(".clash")
     await expect(clash.get_by_role("alert")).to_contain_text("Bo edited this while you were typing.")
     await expect(clash.get_by_role("region", name="Current version")).to_have_text("Bo's answer")
     await expect(clash.locator("del")).to_have_text("Bo")
+    await expect(button(ana, "Use mine")).to_be_in_viewport(ratio=1)
+    await expect(field(ana)).to_be_focused()
     assert await violations(ana.page) == []
     await field(ana).press("Control+Enter")
     await expect(button(ana, "Use mine")).to_be_focused()
@@ -260,3 +263,21 @@ async def test_every_action_is_seen_by_who_watches(ana: Person, model: WireServe
     await expect(bo.messages).to_have_count(4)
     await expect(bo.messages.filter(has_text="Another question")).to_have_count(0)
     bo.complain()
+
+
+async def test_edit_goes_on_after_an_expired_sign_in(ana: Person, model: WireServer) -> None:
+    """LIVE-04: the sign-in page says that the edit is kept, and afterwards it is in view, with the focus in it."""
+    await talk(ana, model, "One\n" * 90 + "first", "Two\n\n" * 40 + "second")
+    await key(ana.answers.first, "e")
+    await field(ana).fill("A better answer")
+    cookies = await ana.page.context.cookies()
+    session = ana.page.url
+    await ana.page.context.clear_cookies(name="parley_session")
+    await ana.page.evaluate("document.dispatchEvent(new CustomEvent('parley:rail', { detail: { now: true } }))")
+    await ana.page.wait_for_url("**/accounts/sign-in/**")
+    await expect(ana.page.get_by_role("status")).to_contain_text("Your edit is kept in this browser.")
+    await ana.page.context.add_cookies(cookies)  # type: ignore[arg-type]  # they are what the browser gave
+    await ana.page.goto(session)
+    await expect(field(ana)).to_have_value("A better answer")
+    await expect(field(ana)).to_be_focused()
+    await expect(field(ana)).to_be_in_viewport()

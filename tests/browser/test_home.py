@@ -152,11 +152,34 @@ async def test_suggestion_tells_what_it_sends(ana: Person, model: WireServer) ->
     """UI-11: it has an icon, a heading and its text; the text alone is sent, with the file that is attached."""
     model.script(reply("Here"))
     await home(ana)
-    prompt = ana.page.get_by_role("list", name="Suggestions").get_by_role("button").nth(2)
-    await expect(prompt).to_have_accessible_name("Weigh options Compare two options in a table")
-    await expect(prompt.locator(".icon use")).to_have_attribute("href", re.compile("#table$"))
+    prompt = ana.page.get_by_role("list", name="Suggestions").get_by_role("button").first
+    await expect(prompt).to_have_accessible_name("Make a plan Plan a project with me, step by step")
+    await expect(prompt.locator(".icon use")).to_have_attribute("href", re.compile("#list-checks$"))
     await attach(ana, TABLE)
     await prompt.click()
     await expect(ana.answers.first).to_contain_text("Here")
-    await expect(ana.messages.first.locator(".plain")).to_have_text("Compare two options in a table")
+    await expect(ana.messages.first.locator(".plain")).to_have_text("Plan a project with me, step by step")
     await expect(ana.messages.first).to_contain_text("table.csv")
+
+
+async def test_suggestion_that_needs_words_is_completed_first(ana: Person) -> None:
+    """UI-11: one with "…" is put into the composer, with the caret at its end, and sends nothing; Ctrl+Z takes it back."""
+    await home(ana)
+    here = ana.page.url
+    await field(ana).fill("Half a thought")
+    await ana.page.get_by_role("list", name="Suggestions").get_by_role("button", name="Understand code").click()
+    await expect(field(ana)).to_have_value("Explain this code: ")
+    await ana.page.keyboard.type("x = 1")
+    await expect(field(ana)).to_have_value("Explain this code: x = 1")
+    for _undo in range(2):
+        await ana.page.keyboard.press("Control+z")
+    await expect(field(ana)).to_have_value("Half a thought")
+    assert ana.page.url == here
+
+
+async def test_composer_has_the_focus_after_a_choice(ana: Person) -> None:
+    """UI-11: what is typed after choosing a model in the picker is the first message."""
+    await home(ana)
+    await ana.page.get_by_role("button", name="Model:").click()
+    await ana.page.get_by_role("option", name="wire-small").click()
+    await expect(field(ana)).to_be_focused()

@@ -182,7 +182,7 @@ async def test_empty_session_offers_the_presets_prompts(ana: Person, model: Wire
     await expect(ana.composer).to_have_value("What is new?")
     await ana.composer.fill("In Rome")
     await offered.first.press("Enter")
-    await expect(ana.composer).to_have_value("What is new?\nIn Rome")
+    await expect(ana.composer).to_have_value("What is new?\n\nIn Rome")
     await ana.composer.press("Enter")
     await expect(ana.answers.first).to_contain_text("News")
     await expect(offered.first).to_be_hidden()

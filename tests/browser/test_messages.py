@@ -311,13 +311,36 @@ async def test_change_of_a_deleted_message_goes_to_the_composer(
     """MSG-11: another user deletes the message while it is being edited."""
     await talk(ana, model, "An answer")
     bo = await invited(ana, browser, "Bo")
+    await ana.composer.fill("A draft")
     await ana.answers.first.focus()
     await ana.page.keyboard.press("e")
     await ana.page.get_by_role("textbox", name="Edit message").fill("My words")
     await bo.answers.first.focus()
     await bo.page.keyboard.press("Delete")
     await expect(ana.answers).to_have_count(0)
-    await expect(ana.composer).to_have_value("My words")
+    await expect(ana.composer).to_have_value("My words\n\nA draft")
+    await expect(ana.composer).to_be_focused()
+    await ana.page.keyboard.type(" go on")
+    await expect(ana.composer).to_have_value("My words go on\n\nA draft")
+    words = "Bo deleted the message you were editing. Your text is in the composer."
+    await expect(ana.page.locator("#notices")).to_contain_text(words)
+    bo.complain()
+
+
+async def test_focus_of_a_change_without_words_goes_to_the_composer(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """MSG-11: keys typed after another user has deleted the message are text, not commands of the next message."""
+    await talk(ana, model, "An answer")
+    bo = await invited(ana, browser, "Bo")
+    await ana.answers.first.focus()
+    await ana.page.keyboard.press("e")
+    await expect(ana.page.get_by_role("textbox", name="Edit message")).to_be_focused()
+    await bo.answers.first.focus()
+    await bo.page.keyboard.press("Delete")
+    await expect(ana.answers).to_have_count(0)
+    await ana.page.keyboard.type("edit")
+    await expect(ana.composer).to_have_value("edit")
     bo.complain()
 
 

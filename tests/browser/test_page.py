@@ -185,6 +185,10 @@ async def test_refused_message_comes_back_to_the_composer(ana: Person, server: S
     assert await ana.composer.input_value() == "x\0y"
     await ana.page.get_by_role("button", name="Dismiss").click()
     await expect(ana.page.get_by_role("alert")).to_be_empty()
+    await ana.composer.press("Enter")
+    await ana.page.get_by_role("button", name="Remove them").click()
+    await expect(ana.composer).to_have_value("xy")
+    await expect(ana.composer).to_be_focused()
 
 
 @pytest.mark.both_browsers

@@ -12,6 +12,8 @@ from playwright.async_api import Browser, Route, expect
 from tests.browser.gallery import Showcase, visit
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
+from tests.wire import openai
+from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
 PNG = base64.b64decode(
@@ -20,6 +22,43 @@ PNG = base64.b64decode(
 LONG_LINE = "```python\nx = '" + "long " * 80 + "'\n```"
 FORMULA = "Energy $E=mc^2$, then\n\n$$\n\\frac{a}{b}\n$$\n\nand $5 or $6."
 TABLE = "|" + "column |" * 20 + "\n|" + "---|" * 20 + "\n|" + "somewords |" * 20
+
+
+# Paragraphs in two scripts, a list that begins with code, a table, and what is read from left to right in any language.
+ARABIC = """مرحبا، شغّل `npm install` أولا.
+
+English again.
+
+- `ls` يعرض الملفات
+- ثانيا
+
+| الاسم | English |
+|---|---|
+| قيمة | value |
+
+```python
+print("مرحبا")
+```
+
+$$
+a+b
+$$
+
+"""
+PARTS = "p, td, li, pre"
+# At which edge of its box the text of an element begins.
+EDGE = """element => {
+  const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  let [left, right] = [Infinity, -Infinity];
+  while (texts.nextNode()) {
+    range.selectNodeContents(texts.currentNode);
+    const text = range.getBoundingClientRect();
+    if (text.width) [left, right] = [Math.min(left, text.left), Math.max(right, text.right)];
+  }
+  const box = element.getBoundingClientRect();
+  return left - box.left < box.right - right ? "left" : "right";
+}"""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -31,6 +70,28 @@ async def told(ana: Person, model: WireServer) -> Person:
     await ana.sees_state("idle")
     await expect(ana.answers).to_contain_text("A chart")
     return ana
+
+
+async def test_each_part_of_an_answer_has_its_own_direction(ana: Person, model: WireServer) -> None:
+    """MSG-10, LIVE-01: an answer that begins in Arabic has code, formulas and English as they are written, live too."""
+    gate = asyncio.Event()
+    begun = [*openai.sse(openai.role(), *openai.text(ARABIC), done=False), gate]
+    model.script(Reply([*begun, *openai.sse(*openai.text("End."), openai.finish(), openai.usage())]))
+    await ana.say("Go")
+    body = ana.answers.first.locator("[data-body]")
+    await expect(body.locator("math")).to_be_visible()
+    for _look in ("while it is written", "afterwards", "after a reload"):
+        edges = [await part.evaluate(EDGE) for part in await body.locator(PARTS).all()]
+        assert edges[:7] == ["right", "left", "right", "right", "right", "left", "left"]
+        ltr = body.locator(".code, .code-head, pre, code, math, .formula")
+        assert set(await ltr.evaluate_all("all => all.map(each => getComputedStyle(each).direction)")) == {"ltr"}
+        assert await body.locator("ul").evaluate("list => getComputedStyle(list).direction") == "rtl"
+        if not gate.is_set():
+            gate.set()
+            await ana.sees_state("idle")
+        else:
+            await ana.page.reload()
+            await ana.sees_connection("Connected")
 
 
 async def test_code_is_copied_and_said_so(told: Person) -> None:

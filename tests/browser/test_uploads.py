@@ -76,6 +76,20 @@ async def test_file_that_is_refused_says_why(ana: Person, model: WireServer) -> 
     ana.complaints = [said for said in ana.complaints if REFUSED not in said]
 
 
+async def test_failed_files_are_removed_together(ana: Person) -> None:
+    """UI-09: the notice offers it; files that are there stay. A text that is none says why."""
+    binary = FilePayload(name="log.txt", mimeType="text/plain", buffer=b"a\0b")
+    await attach(ana, NOTES, PROGRAM, binary)
+    await expect(chips(ana).nth(1)).to_contain_text("Use images, PDF or text.")
+    await expect(chips(ana).nth(2)).to_contain_text("The file contains binary data.")
+    await ana.say("Read it")
+    await ana.page.get_by_role("button", name="Remove 2 failed files").click()
+    await expect(chips(ana)).to_have_count(1)
+    await expect(ana.composer).to_be_focused()
+    await expect(ana.page.locator("#notices .notice")).to_have_count(0)
+    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+
+
 async def test_failed_file_is_in_sight_on_a_phone(ana: Person) -> None:
     """UI-09: a phone shows the files in one line; the failed one is not scrolled out of it."""
     await ana.page.set_viewport_size({"width": 375, "height": 740})

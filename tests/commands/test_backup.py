@@ -132,6 +132,22 @@ def test_backup_is_restored_to_an_empty_place(places: tuple[Place, Place], tmp_p
 
 @pytest.mark.both_databases
 @pytest.mark.server
+def test_restored_database_takes_the_key_of_its_next_start(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06, OPS-10: another machine may have another one; on SQLite any start takes its own, and says so."""
+    full, empty = places
+    archive = tmp_path / "backup.tar"
+    mark = (
+        "from chat.models import Installation; Installation.objects.update_or_create(pk=1, defaults={'key_mark': 'k'})"
+    )
+    full.do("shell", "-v0", "-c", mark)
+    full.do("backup", str(archive))
+    empty.do("restore", str(archive))
+    read = "from chat.models import Installation; print(Installation.objects.get().key_mark)"
+    assert empty.do("shell", "-v0", "-c", read).strip() == ("k" if connection.vendor == "sqlite" else "")
+
+
+@pytest.mark.both_databases
+@pytest.mark.server
 def test_restore_that_replaces_puts_what_was_there_aside(places: tuple[Place, Place], tmp_path: Path) -> None:
     """OPS-06: the wrong archive costs nothing."""
     full, _empty = places

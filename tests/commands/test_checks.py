@@ -88,6 +88,23 @@ def test_unwritable_data_folder_is_an_error(settings: Settings, tmp_path: Path) 
     assert found() == ["parley.E002"]
 
 
+def test_folders_that_do_not_exist_are_errors(settings: Settings, tmp_path: Path) -> None:
+    """Otherwise tools are missing, and commands that people approved fail without a word of the setting."""
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    for place in ("/proc/workspaces", str(file), str(file / "below")):
+        settings.WORKSPACES = place
+        (error,) = [message for message in run_checks() if message.id == "parley.E002"]
+        assert f"Parley cannot write to {place}: " in error.msg
+        assert error.hint == "Set WORKSPACES to another place."
+    settings.WORKSPACES = str(tmp_path / "made" / "here")
+    assert found() == []
+    settings.TOOLS_FOLDER = str(file)
+    agents_setup.reset()
+    (error,) = run_checks()
+    assert error.msg == f"TOOLS_FOLDER={file} is not a folder."
+
+
 @pytest.mark.parametrize(
     ("changes", "ids"),
     [
@@ -105,6 +122,7 @@ def test_unwritable_data_folder_is_an_error(settings: Settings, tmp_path: Path) 
         ({"RUNNER": "none"}, ["parley.E008", "parley.E009", "parley.E010"]),
         ({"HOST": "localhost"}, []),
         ({"HOST": "::1"}, []),
+        ({"HOST": "not a host"}, ["parley.E020"]),
         ({"HOST": "chat.lan", "ALLOWED_HOSTS": ["chat.lan"]}, ["parley.W003"]),
         ({"HOST": "0.0.0.0", "HTTPS": True, "ALLOWED_HOSTS": ["chat.example.org"]}, []),  # noqa: S104  # not bound
         ({"HOST": "0.0.0.0", "ALLOWED_HOSTS": ["localhost", "0.0.0.0"]}, ["parley.W003", "parley.W004"]),  # noqa: S104

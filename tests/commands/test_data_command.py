@@ -9,6 +9,7 @@ import pytest
 from tests.commands.process import manage
 
 COMMANDS = [
+    ["acceptkey"],
     ["backup", "{folder}/x.tar"],
     ["changepassword", "ana"],
     ["endlogins"],

@@ -14,6 +14,8 @@ from django.core.management import get_commands, load_command_class
 
 from agents.registry import load
 from chat.asgi import bodies
+from chat.limits.rates import DAY, HOUR, MINUTE, RATES, Rate
+from chat.services.people.security_log import Kind
 from tests.commands.process import ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/*.yaml")])
@@ -79,3 +81,36 @@ def test_proxy_examples_can_be_used_and_let_through_what_parley_takes(tmp_path: 
     assert [size >= most for size, most in zip(sizes, largest, strict=True)] == [True, True]
     sizes = [int(size) * 1000**2 for size in re.findall(r"max_size (\d+)MB", caddy)]
     assert [size >= most for size, most in zip(sizes, reversed(largest), strict=True)] == [True, True]
+
+
+def table(document: str, heading: str) -> list[list[str]]:
+    """Return the cells of the table below a heading, without its head."""
+    section = (ROOT / "docs" / document).read_text().split(f"{heading}\n")[1].split("\n#")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in rows[2:]]
+
+
+def window(rate: Rate) -> str:
+    unit, name = next(each for each in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")) if rate.seconds >= each[0])
+    many = rate.seconds // unit
+    article = "an" if name == "hour" else "a"
+    return f"{rate.amount:,} in {article} {name}" if many == 1 else f"{rate.amount:,} in {many} {name}s"
+
+
+def test_rate_limits_are_those_of_the_code() -> None:
+    """An operator who sets LIMITS finds each name, in the order of the code, with its default."""
+    expected = [[f"`{name}`", window(rate), rate.reason] for name, rate in RATES.items()]
+    assert table("deployment.md", "### Rate limits") == expected
+
+
+def test_kinds_of_security_events_are_those_of_the_code() -> None:
+    text = (ROOT / "docs/security.md").read_text()
+    (kinds,) = re.findall(r"^Kinds: (.*?)\n\n", text, re.DOTALL | re.MULTILINE)
+    assert sorted(re.findall(r"`([a-z_]+)`", kinds)) == sorted(Kind)
+
+
+def test_limits_of_sockets_are_the_defaults_of_the_settings() -> None:
+    """LIVE-06: the protocol says how many connections a client may have."""
+    (row,) = (row[1] for row in table("protocol.md", "### Limits") if row[0] == "sockets of one user")
+    defaults = dict(re.findall(r"`(\w+)` \| integer \| `(\d+)`", (ROOT / "docs/configuration.md").read_text()))
+    assert re.findall(r"\d+", row) == [defaults["SOCKETS_PER_USER"], defaults["STREAMS_PER_USER"]]

@@ -79,3 +79,68 @@ def test_numbers_have_a_range(setting: None) -> None:
         env.number("SETTING", default=8.0, at_least=1)
     with pytest.raises(SystemExit, match=r"SETTING (is a number from 0 to 36500|cannot be)"):
         env.days("SETTING", default=30)
+
+
+@pytest.mark.parametrize(
+    ("setting", "origin"),
+    [
+        ("https://chat.example.org/", "https://chat.example.org"),
+        ("https://Chat.Example.org:443", "https://chat.example.org"),
+        ("http://[fd00::1]:8000", "http://[fd00::1]:8000"),
+        ("http://parley_web:80", "http://parley_web"),
+        ("", ""),
+    ],
+    indirect=["setting"],
+)
+def test_public_address_is_read_as_browsers_write_it(setting: None, origin: str) -> None:
+    """Another form would refuse each form that people send."""
+    assert Environment().origin("SETTING", default="") == origin
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "chat.example.org",
+        "https://[bad",
+        "https://host/sub",
+        "ftp://x.org",
+        "https://host:99999",
+        "https://host:0",
+        "https://",
+        "https://user:secret@host",
+        "https://a b.org",
+        "https://host?x",
+        "https://*.example.org",
+    ],
+    indirect=True,
+)
+def test_unusable_public_address_is_refused_in_one_sentence(setting: None) -> None:
+    with pytest.raises(SystemExit, match=r"SETTING is an address without a path, such as https://chat") as refused:
+        Environment().origin("SETTING", default="")
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("setting", ["https://*.example.org, HTTP://a.lan:80"], indirect=True)
+def test_origins_of_forms_are_read(setting: None) -> None:
+    assert Environment().origins("SETTING", default=[]) == ["https://*.example.org", "http://a.lan"]
+
+
+@pytest.mark.parametrize("setting", ["https://a.lan, b.lan"], indirect=True)
+def test_origin_without_a_scheme_is_refused(setting: None) -> None:
+    with pytest.raises(SystemExit, match="SETTING is a list of addresses without paths"):
+        Environment().origins("SETTING", default=[])
+
+
+@pytest.mark.parametrize("setting", ["Chat.example.org, .lan,10.0.0.1,fd00::1,[::1],*"], indirect=True)
+def test_allowed_hosts_are_read(setting: None) -> None:
+    names = ["chat.example.org", ".lan", "10.0.0.1", "[fd00::1]", "[::1]", "*"]
+    assert Environment().host_names("SETTING", default=[]) == names
+
+
+@pytest.mark.parametrize(
+    "setting", ["https://chat.example.org", "chat.lan:8000", "a.lan b.lan", "chat.lan/x", "*.lan"], indirect=True
+)
+def test_allowed_host_that_no_request_has_is_refused(setting: None) -> None:
+    """Parley would start, and refuse each page with 400."""
+    with pytest.raises(SystemExit, match="SETTING is a list of names without https://, ports and paths"):
+        Environment().host_names("SETTING", default=[])

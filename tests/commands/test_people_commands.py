@@ -81,10 +81,10 @@ def test_endlogins(ana: User) -> None:
     accounts.sign_in_link(user=ana)
     invite(session=create_session(owner=ana), author=ana, role="viewer")
     _token, secret = api_tokens.create(user=ana, name="Script", scope="read", days=0)
-    assert run("endlogins") == "Ended: 1 logins, 0 tokens."
+    assert run("endlogins") == "Ended 1 login."
     assert client.get("/settings/").status_code == 302
     assert not SignInLink.objects.exists()
     assert api_tokens.recognised(secret) is not None
-    assert run("endlogins", "--tokens") == "Ended: 0 logins, 1 tokens."
+    assert run("endlogins", "--tokens") == "Ended 0 logins and 1 API token."
     assert api_tokens.recognised(secret) is None
     assert Invitation.objects.get().expires_at <= timezone.now()

@@ -80,3 +80,10 @@ def test_unknown_and_inactive_people_get_no_link() -> None:
             signinlink(name)
     with pytest.raises(CommandError, match="createsuperuser"):
         signinlink()
+
+
+def test_empty_name_is_refused() -> None:
+    """It would sign in the administrator, for a script whose variable is empty."""
+    User.objects.create_superuser("boss")
+    with pytest.raises(CommandError, match="The username is empty"):
+        signinlink("")

@@ -44,6 +44,27 @@ def test_a_file_is_listed_then_imported(ana: User, file: Path, settings: Setting
     assert Session.objects.count() == 3
 
 
+def test_some_conversations_are_imported(ana: User, file: Path) -> None:
+    """As the list says, also before the file; a wrong index is explained."""
+    with pytest.raises(CommandError, match="'x' is no index; write --only 0, or --only 0,3 for several"):
+        run("importsessions", "--owner", ana.username, "--only", "x", file)
+    run("importsessions", "--owner", ana.username, "--only", "0", file)
+    assert [session.title for session in Session.objects.all()] == ["One"]
+    run("importsessions", "--only", "0,1", file, "--only", "0", "--owner", ana.username)
+    assert Session.objects.count() == 3
+    with pytest.raises(CommandError, match="--only takes one file"):
+        run("importsessions", file, file, "--owner", ana.username, "--only", "0")
+
+
+def test_refused_size_is_that_of_the_command(ana: User, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not that of the page."""
+    file.write_text(file.read_text() + " " * (3 << 20))
+    for words in ((), ("--all",)):
+        with pytest.raises(CommandError, match="1 could not be imported"):
+            call_command("importsessions", str(file), "--owner", ana.username, "--max-mb", "2", *words)
+        assert capsys.readouterr().err == f"{file}: The file is too large (2 MB max).\n"
+
+
 def test_what_cannot_be_imported_is_an_error(ana: User, file: Path, tmp_path: Path) -> None:
     """The other files come in all the same."""
     bad = tmp_path / "bad.json"

@@ -27,7 +27,7 @@ def test_footnote_is_drawn_where_it_is_defined() -> None:
     text = "Fast[^b], and *small*[^1].\n\n[^b]: See `bench`.\n[^1]: One.\n\n    - Two"
     assert render.blocks(text) == (
         f"<p>Fast{reference(1)}, and <em>small</em>{reference(2)}.</p>",
-        note(1, "<p>See <code>bench</code>.</p>"),
+        note(1, '<p>See <code dir="ltr">bench</code>.</p>'),
         note(2, "<p>One.</p><ul><li>Two</li></ul>"),
     )
 
@@ -92,7 +92,7 @@ def test_alert_is_named_by_the_page(kind: str) -> None:
 @pytest.mark.parametrize("text", ["> [!NOTE] a", "> [!OTHER]\n> a", "> a\n> [!NOTE]", "> \\[!NOTE]\n> a"])
 def test_other_quotes_are_no_alert(text: str) -> None:
     """MSG-12: only a known kind alone in the first line makes one."""
-    assert render.render(text).startswith('<div class="block"><blockquote>')
+    assert render.render(text).startswith('<div class="block" dir="auto"><blockquote>')
 
 
 @pytest.mark.parametrize(

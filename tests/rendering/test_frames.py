@@ -128,7 +128,7 @@ def test_usage_frame_shows_context_and_tokens(
 def test_session_frame_brings_all_parts() -> None:
     frame = frames.session_frame(session(title="<i>Plan</i>", agent_status="thinking"), 12)
     assert (frame["op"], frame["revision"], frame["status"]) == ("session", 12, "thinking")
-    assert set(frame["parts"]) == {"title", "agent", "archived", "model", "status", "usage", "context_bar"}
+    assert set(frame["parts"]) == {"title", "agent", "model", "status", "usage", "context_bar", "archived"}
     assert frame["parts"]["title"].strip() == "&lt;i&gt;Plan&lt;/i&gt;"
     assert 'data-model="one"' in frame["parts"]["model"]
 

@@ -122,7 +122,7 @@ REL = 'rel="noopener noreferrer nofollow"'
     [
         ("See https://a.b/c_d(e).", f'See <a href="https://a.b/c_d(e)" target="_blank" {REL}>https://a.b/c_d(e)</a>.'),
         ("**www.a.bc**", f'<strong><a href="https://www.a.bc" target="_blank" {REL}>www.a.bc</a></strong>'),
-        ("`https://a.b` main.py www.a ftp://b.c", "<code>https://a.b</code> main.py www.a ftp://b.c"),
+        ("`https://a.b` main.py www.a ftp://b.c", '<code dir="ltr">https://a.b</code> main.py www.a ftp://b.c'),
         ("[see https://a.b](https://c.d)", f'<a href="https://c.d" target="_blank" {REL}>see https://a.b</a>'),
         ("[a](https://b.c 'd')", f'<a href="https://b.c" title="d" target="_blank" {REL}>a</a>'),
         ("<mailto:a@b.c>", f'<a href="mailto:a@b.c" target="_blank" {REL}>mailto:a@b.c</a>'),
@@ -163,7 +163,10 @@ def test_picture_from_elsewhere_waits_for_a_click(text: str, address: str, name:
 
 def test_render_wraps_each_block() -> None:
     """LIVE-01: a page holds the blocks as a client appends them."""
-    assert render.render("a\n\nb") == '<div class="block"><p>a</p></div><div class="block"><p>b</p></div>'
+    assert (
+        render.render("a\n\nb")
+        == '<div class="block" dir="auto"><p>a</p></div><div class="block" dir="auto"><p>b</p></div>'
+    )
 
 
 def test_odd_characters_are_shown_or_replaced() -> None:

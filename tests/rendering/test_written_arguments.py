@@ -89,4 +89,4 @@ def test_no_frame_redraws_what_is_long() -> None:
 
 
 def test_the_whole_is_in_blocks() -> None:
-    assert arguments_html('{"a": "x"}').startswith('<div class="block"><p class="tool-part">a</p></div>')
+    assert arguments_html('{"a": "x"}').startswith('<div class="block" dir="auto"><p class="tool-part">a</p></div>')

@@ -45,14 +45,24 @@ def test_prune_says_how_much_and_changes_nothing(old: Session, ana: User) -> Non
     """OPS-05: a wrong number of days costs nothing."""
     aged(ana, 10)
 
-    told = "No one has used 1 sessions with 3 messages and 0.0 MB of files for 365 days. Nothing was changed"
+    told = "No one has used 1 session with 3 messages and 0.0 MB of files for 365 days. Nothing was changed"
     assert told in prune("--days", "365")
     assert status(old) == "active"
 
 
+def test_wrong_number_or_workspace_is_refused(old: Session) -> None:
+    """OPS-05: a command that finds nothing because of a slip says so, and exits with 1."""
+    for days in ("0", "-5"):
+        with pytest.raises(CommandError, match=f"--days is a number of days from 1 on, not {days}"):
+            prune("--days", days)
+    with pytest.raises(CommandError, match="There is no workspace 99000") as refused:
+        prune("--days", "365", "--workspace", "99000")
+    assert refused.value.returncode == 1
+
+
 def test_pruned_session_can_be_restored(old: Session, ana: User) -> None:
     """OPS-05, ADM-02: its owner finds it where deleted sessions are; the security log says why it went."""
-    assert prune("--days", "365", "--yes").startswith("Deleted 1 of 1 sessions with 3 messages")
+    assert prune("--days", "365", "--yes").startswith("Deleted 1 of 1 session with 3 messages")
     assert status(old) == "deleted"
     event = SecurityEvent.objects.get(kind="session_deleted")
     assert (event.actor_id, event.person_id, event.details) == (None, ana.pk, {"reason": "retention"})

@@ -249,6 +249,18 @@ def test_used_link_says_how_to_get_another(client: Client, ana: User) -> None:
     assert (response.status_code, "make link" in response.content.decode()) == (410, True)
 
 
+def test_start_leaves_a_link_that_was_made_before_it(ana: User) -> None:
+    """The one before alone: a server that starts again and again makes no collection. A command ends all of them."""
+    made = accounts.sign_in_link(user=ana)
+    started = [accounts.sign_in_link(user=ana, keeps_last=True) for _ in range(2)]
+    assert [accounts.link_owner(token) for token in (made, *started)] == [None, ana, ana]
+    assert accounts.redeem(started[0]) == ana
+    assert accounts.redeem(started[1]) is None
+    last = accounts.sign_in_link(user=ana, keeps_last=True)
+    accounts.sign_in_link(user=ana)
+    assert accounts.link_owner(last) is None
+
+
 LOOKING: list[dict[str, str]] = [{}, {"Sec-Purpose": "prefetch"}, {"User-Agent": "Slackbot-LinkExpanding 1.0"}]
 
 

@@ -70,7 +70,8 @@ async def test_refused_connection_names_the_address(vendor: Vendor) -> None:
         provider = vendor.make(server)
         address = re.escape(provider.endpoint.url)
         with pytest.raises(
-            ConnectionLost, match=f"Couldn’t reach {vendor.name} at {address}: the connection was refused"
+            ConnectionLost,
+            match=rf"Couldn’t reach {vendor.name} at {address}: the connection was refused \(.* running\?\)\.$",
         ):
             await ask(provider)
     await provider.close()
@@ -286,6 +287,15 @@ async def test_refused_listing_says_why(wire: WireServer, vendor: Vendor) -> Non
     wire.script(vendor.error(529, "overloaded_error", "busy"))
     provider = vendor.make(wire)
     with pytest.raises(Exception, match="busy"):
+        await provider.list_models()
+    await provider.close()
+
+
+async def test_server_without_a_listing_is_not_said_to_lack_a_model(wire: WireServer, vendor: Vendor) -> None:
+    """RUN-05, RUN-10: no model was asked for."""
+    wire.script(vendor.error(404, "not_found_error", "Not Found"))
+    provider = vendor.make(wire)
+    with pytest.raises(RequestRejected, match=r"doesn’t list its models\. It says: Not Found"):
         await provider.list_models()
     await provider.close()
 

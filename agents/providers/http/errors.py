@@ -190,7 +190,10 @@ class Endpoint:
         if status == 413 or (about_request and TOO_LONG.search(about)):
             problem = _("The conversation is too long for {model}. Remove part of it.", model=model)
             return ContextTooLong(self._quote(problem, complaint), status=status)
-        if status == 404 or (about_request and NO_MODEL.search(about)):
+        if status == 404 and not model:
+            words = _("{name} ({address}) doesn’t list its models.", **self._who)
+            return RequestRejected(self._quote(words, complaint), status=status)
+        if model and (status == 404 or (about_request and NO_MODEL.search(about))):
             words = _("{name} ({address}) does not know the model “{model}”.", **self._who, model=model)
             return ModelNotFound(self._quote(words, complaint), status=status)
         if status == 429:
@@ -282,7 +285,7 @@ def _reason(error: BaseException) -> str:
     chain = list(_causes(error))
     for link in chain:
         if isinstance(link, ConnectionRefusedError):
-            return _("the connection was refused; is the server running?")
+            return _("the connection was refused (is the server running?)")
         if isinstance(link, socket.gaierror):
             return _("the host name couldn’t be resolved")
         if isinstance(link, ssl.SSLError):

@@ -6,19 +6,21 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
 from django.core.files.base import File
 from django.core.files.storage import FileSystemStorage, storages
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from chat import schema
 from chat.management.backup import databases
 from chat.management.backup.archive import FILES, KEY, PUSH_KEY, WORKSPACES, Archive, BackupError
 from chat.management.backup.leftovers import working_in
 from chat.management.backup.making import ASIDE, key_fingerprint, stored_names
+from chat.services.maintenance.key_mark import forget_key
 from config.data_folder import OWNER_ONLY_FOLDER, sync_folder
 
 ASIDE_NAME = f"{ASIDE}%Y%m%d-%H%M%S"
@@ -65,6 +67,9 @@ def restore(archive: Archive, report: Callable[[str], None]) -> None:
         _stage(archive, staged)
         try:
             databases.restore(staged / databases.entry(), aside)
+            if connection.vendor != "sqlite":  # there the next start takes another key, as one machine has them all
+                with suppress(DatabaseError):  # a backup of a version that knew no mark
+                    forget_key()
             if put_aside := _restore_files(archive, staged, aside):
                 report(f"{put_aside} files that were in the bucket before are below {aside.name} there.")
             _replace_folder(Path(settings.WORKSPACES), staged / WORKSPACES, aside / "workspaces")

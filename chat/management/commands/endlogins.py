@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
+from chat.management.amounts import amount
 from chat.management.data_command import DataCommand
 from chat.services.people import accounts
 
@@ -20,4 +21,5 @@ class Command(DataCommand):
 
     def handle(self, *args: Any, tokens: bool = False, **options: Any) -> str:
         ended = accounts.end_all_logins(with_tokens=tokens)
-        return f"Ended: {ended['logins']} logins, {ended['tokens']} tokens."
+        logins, revoked = amount(ended["logins"], "login"), amount(ended["tokens"], "API token")
+        return f"Ended {logins} and {revoked}." if tokens else f"Ended {logins}."

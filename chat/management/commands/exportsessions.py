@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 
 from chat.downloads import file_name
 from chat.management import private_files
+from chat.management.amounts import amount
 from chat.management.data_command import DataCommand
 from chat.management.people import named_user, named_workspace
 from chat.models import Session, SessionRole
@@ -54,7 +55,7 @@ class Command(DataCommand):
                     self.stderr.write(f"{number} of {total}: {session.pk}")
         except OSError as error:
             raise CommandError(f"{to}: {error.strerror or error}", returncode=1) from None
-        self.stdout.write(f"{total} sessions were written to {to}.")
+        self.stdout.write(f"Wrote {amount(total, 'session')} to {to}.")
 
 
 def _sessions(*, owner: str | None, workspace: int | None, **_options: Any) -> QuerySet[Session]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 from typing import IO, Any
 
 from django.core.management.base import CommandError
 
 from chat.errors import ServiceError
+from chat.management.amounts import amount
 from chat.management.data_command import DataCommand
 from chat.management.people import named_user, named_workspace
 from chat.models import User, Workspace
@@ -31,7 +32,9 @@ class Command(DataCommand):
             "--workspace", type=int, help="the id of a workspace of theirs; without it, the current one"
         )
         parser.add_argument("--all", action="store_true", help="import all conversations in the files")
-        parser.add_argument("--only", type=int, nargs="+", metavar="INDEX", help="import those with these indexes")
+        parser.add_argument(
+            "--only", type=_indexes, action="extend", metavar="INDEX", help="import this one, or several: 0,3"
+        )
         parser.add_argument("--new-ids", action="store_true", help="do not keep the ids of Parley's own files")
         parser.add_argument(
             "--max-mb", type=int, default=DEFAULT_MEGABYTES, help="the largest file, unpacked (default: %(default)s)"
@@ -45,7 +48,7 @@ class Command(DataCommand):
         if place is not None and not place.memberships.filter(user=user).exists():
             raise CommandError(f"{owner} is not a member of workspace {workspace}.")
         if options["only"] and len(files) > 1:
-            raise CommandError("--only takes one file: indexes are those of a file.")
+            raise CommandError("--only takes one file, as indexes are those of a file. Several indexes: --only 0,3")
         failed = 0
         for path in files:
             try:
@@ -82,7 +85,8 @@ class Command(DataCommand):
 
     def _list(self, path: Path, file: IO[bytes], most: int) -> int:
         found = transfer.list_conversations(file, limits=transfer.OperatorLimits(most))
-        self.stdout.write(f"{path}: {len(found.conversations)} conversations; import them with --all or --only INDEX")
+        conversations = amount(len(found.conversations), "conversation")
+        self.stdout.write(f"{path}: {conversations}; import them with --all or --only INDEX")
         for each in found.conversations:
             facts = (each.index, each.source, each.began, each.count, each.size, each.title)
             self.stdout.write("\t".join(map(str, facts)))
@@ -93,3 +97,11 @@ class Command(DataCommand):
     def _fail(self, words: str) -> int:
         self.stderr.write(words)
         return 1
+
+
+def _indexes(text: str) -> list[int]:
+    """Return the numbers in `0,3`. Raises ArgumentTypeError."""
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no index; write --only 0, or --only 0,3 for several") from None

@@ -11,7 +11,9 @@ from django.core.management.base import CommandError
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
+from chat.management.amounts import amount
 from chat.management.data_command import DataCommand, number_of_days
+from chat.management.people import named_workspace
 from chat.models import Attachment, ChatMessage, Session
 from chat.services.batches import Pacer
 from chat.services.sessions import retention
@@ -31,24 +33,28 @@ class Command(DataCommand):
     def handle(
         self, *args: Any, days: int | None = None, workspace: int | None = None, yes: bool = False, **options: Any
     ) -> str:
-        days = settings.RETENTION_DAYS if days is None else days
-        if days < 1:
+        if days is not None and days < 1:
+            raise CommandError(f"--days is a number of days from 1 on, not {days}.")
+        days = days or settings.RETENTION_DAYS
+        if not days:
             raise CommandError("No retention is set: set RETENTION_DAYS, or give --days.")
         before = timezone.now() - timedelta(days=days)
         found = retention.unused(before)
         if workspace is not None:
-            found = found.filter(workspace=workspace)
-        amount = _amount(retention.with_below(found))
+            found = found.filter(workspace=named_workspace(workspace))
+        told = _amount(retention.with_below(found))
         if not yes:
-            return f"No one has used {amount} for {days} days. Nothing was changed: --yes deletes the sessions."
-        return f"Deleted {_delete(found, before)} of {amount}. They can be restored {_until()}."
+            since = amount(days, "day")
+            return f"No one has used {told} for {since}. Nothing was changed: --yes deletes the sessions."
+        return f"Deleted {_delete(found, before)} of {told}. They can be restored {_until()}."
 
 
 def _amount(sessions: QuerySet[Session]) -> str:
     """Say how much is in sessions."""
     messages = ChatMessage.objects.filter(session__in=sessions).count()
     size = Attachment.objects.filter(session__in=sessions).aggregate(size=Sum("size"))["size"] or 0
-    return f"{sessions.count()} sessions with {messages} messages and {size / 1e6:.1f} MB of files"
+    found = f"{amount(sessions.count(), 'session')} with {amount(messages, 'message')}"
+    return f"{found} and {size / 1e6:.1f} MB of files"
 
 
 def _delete(sessions: QuerySet[Session], before: datetime) -> int:
@@ -61,4 +67,4 @@ def _delete(sessions: QuerySet[Session], before: datetime) -> int:
 
 def _until() -> str:
     days: int = settings.PURGE_AFTER_DAYS
-    return f"for {days} days" if days else "for ever: PURGE_AFTER_DAYS is 0"
+    return f"for {amount(days, 'day')}" if days else "for ever: PURGE_AFTER_DAYS is 0"

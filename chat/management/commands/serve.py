@@ -72,7 +72,7 @@ class Command(BaseCommand):
             return f"Parley is ready at {home}"
         if settings.REDIS_URL or settings.RUNNER == "none":
             return f"Parley is ready at {home} (manage.py signinlink prints a sign-in link)"
-        token = accounts.sign_in_link(user=administrator)
+        token = accounts.sign_in_link(user=administrator, keeps_last=True)
         return f"Parley is ready. Sign in with this link, once: {addresses.link_url(token, self.port)}"
 
 

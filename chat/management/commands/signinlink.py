@@ -24,6 +24,8 @@ class Command(DataCommand):
         return link_url(accounts.sign_in_link(user=self._user(username)))
 
     def _user(self, username: str | None) -> User:
+        if username == "":  # an empty variable of a script
+            raise CommandError("The username is empty. Leave it out for the first administrator.")
         try:
             return User.objects.get(username=username, is_active=True) if username else accounts.first_administrator()
         except User.DoesNotExist:

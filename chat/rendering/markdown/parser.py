@@ -186,6 +186,10 @@ class _Markup(RendererHTML):
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return _code(tokens[idx].content, "", env["drawing"])
 
+    def code_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """Draw code that says nothing of the direction of the text around it."""
+        return f'<code dir="ltr">{escapeHtml(tokens[idx].content)}</code>'
+
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Draw a button that loads an external image, or only its name inside a link."""
         token = tokens[idx]

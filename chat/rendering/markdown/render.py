@@ -88,7 +88,7 @@ def render(text: str) -> str:
 
 def in_blocks(drawn: tuple[str, ...]) -> str:
     """Join rendered blocks as a page shows them."""
-    return "".join(f'<div class="block">{block}</div>' for block in drawn)
+    return "".join(f'<div class="block" dir="auto">{block}</div>' for block in drawn)
 
 
 def blocks(text: str) -> tuple[str, ...]:

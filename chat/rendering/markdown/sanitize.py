@@ -41,6 +41,7 @@ _VALUES = {
         "aria-labelledby": {"w-formula", "w-table", *(f"w-{kind}" for kind in _ALERTS)},
         "data-file": set(EXTENSIONS),
     },
+    "code": {"dir": {"ltr"}},
     "pre": {"tabindex": {"0"}},
     "input": {"type": {"checkbox"}, "disabled": {""}, "checked": {""}, "aria-labelledby": {"w-task"}},
 }

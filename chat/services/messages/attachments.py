@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from mimetypes import guess_type
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -72,7 +73,7 @@ def upload(
     if _unsent().filter(user=author).count() >= MOST_UNSENT:
         raise ServiceError("too_many_unsent", _("Too many unsent files. Send or remove some first."))
     with _places.place(author.pk):
-        contents = _read(file.read(limit_bytes() + 1))
+        contents = _read(file.read(limit_bytes() + 1), name)
     return _keep(session() if callable(session) else session, author, names.clean(name), contents)
 
 
@@ -165,11 +166,13 @@ def _require_size(size: int) -> None:
         raise TooLarge
 
 
-def _read(data: bytes) -> Contents:
+def _read(data: bytes, name: str = "") -> Contents:
     _require_size(len(data))
     try:
         return sniffing.read(data)
     except Unusable as error:
+        if error.problem == "unsupported" and (guess_type(name)[0] or "").startswith("text/"):
+            raise ServiceError(error.problem, _("The file contains binary data.")) from None
         raise ServiceError(error.problem, _WORDS[error.problem]()) from None
 
 

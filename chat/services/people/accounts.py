@@ -64,14 +64,16 @@ def an_administrator_can_sign_in() -> bool:
 
 
 @transaction.atomic
-def sign_in_link(*, user: User, author: User | None = None) -> str:
+def sign_in_link(*, user: User, author: User | None = None, keeps_last: bool = False) -> str:
     """Return a new token that signs `user` in once, within a day. Their earlier links stop working.
 
-    `author` is the staff user who creates it for another user, who is notified on their next page.
+    `author` is the staff user who creates it for another user, who is notified on their next page. `keeps_last`: the
+    link before it stays good, as it may have been made on purpose a moment before; using one ends the other.
     """
     if author is not None:
         spend("sign_in_links", author.pk)
-    SignInLink.objects.filter(user=user, used_at=None).delete()
+    unused = SignInLink.objects.filter(user=user, used_at=None)
+    unused.exclude(pk__in=list(unused.order_by("-pk").values_list("pk", flat=True)[: int(keeps_last)])).delete()
     token = secrets.token_urlsafe(32)
     SignInLink.objects.create(user=user, token_hash=hashed(token), expires_at=timezone.now() + LINK_LIFE)
     record(Kind.SIGN_IN_LINK_MADE, actor=author, person=user)
@@ -93,7 +95,9 @@ def redeem(token: str) -> User | None:
     link = SignInLink.objects.filter(token_hash=hashed(token))
     if not link.filter(used_at=None, expires_at__gt=now).update(used_at=now):
         return None
-    return User.objects.filter(pk__in=link.values("user"), is_active=True).first()
+    user = User.objects.filter(pk__in=link.values("user"), is_active=True).first()
+    SignInLink.objects.filter(user=user, used_at=None).delete()
+    return user
 
 
 @transaction.atomic

@@ -34,6 +34,7 @@ from chat.transfer.importing.session import FileReader, IdsTaken, ImportedSessio
 from chat.transfer.reading import conversations as reading
 from chat.transfer.reading.conversations import Error, Head, Outline, Problem
 
+MEGABYTE = 1024 * 1024
 # At most this many conversations and problems of a file are listed.
 MAX_LISTED = 20_000
 MAX_PROBLEMS = 100
@@ -50,19 +51,20 @@ _processes = ProcessPool(
 )
 
 
-class TooLarge(ServiceError):
-    CODE: ClassVar[str] = "too_large"
-
-    def __init__(self) -> None:
-        words = _("The file is too large (%(limit)d MB max).")
-        super().__init__(self.CODE, words % {"limit": settings.MAX_IMPORT_MB})
-
-
 @dataclass(frozen=True, slots=True)
 class OperatorLimits:
     """The limit of an operator's command: it reads files in its own process, up to `most` bytes unpacked."""
 
     most: int
+
+
+class TooLarge(ServiceError):
+    CODE: ClassVar[str] = "too_large"
+
+    def __init__(self, limits: OperatorLimits | None = None) -> None:
+        words = _("The file is too large (%(limit)d MB max).")
+        most = limits.most if limits else limit_bytes()
+        super().__init__(self.CODE, words % {"limit": most // MEGABYTE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class ImportResult:
 def limit_bytes() -> int:
     """Return the maximal size of a file in bytes, unpacked."""
     megabytes: int = settings.MAX_IMPORT_MB
-    return megabytes * 1024 * 1024
+    return megabytes * MEGABYTE
 
 
 def list_conversations(
@@ -95,7 +97,7 @@ def list_conversations(
     problems: list[str] = []
     for kind, body in _parts("outlines", file, client=client, limits=limits):
         if kind == reading.ERROR:
-            raise _refusal(Error.model_validate_json(body))
+            raise _refusal(Error.model_validate_json(body), limits)
         if kind == reading.PROBLEM:
             problems.append(problem_message(Problem.model_validate_json(body)))
         else:
@@ -172,7 +174,7 @@ class _Import:
         ) as parts:
             for kind, body in parts:
                 if kind == reading.ERROR:
-                    raise _refusal(Error.model_validate_json(body))
+                    raise _refusal(Error.model_validate_json(body), self._limits)
                 if kind == reading.PROBLEM:
                     self.outcome.problems.append(problem_message(Problem.model_validate_json(body)))
                     continue
@@ -194,7 +196,7 @@ class _Import:
                 if kind == reading.END:
                     break
                 if kind == reading.ERROR:
-                    raise _refusal(Error.model_validate_json(body))
+                    raise _refusal(Error.model_validate_json(body), self._limits)
                 if not taken:
                     taken = self._add_part(made, kind, body)
             if not taken:
@@ -290,8 +292,8 @@ def _failed(reason: Reason) -> ServiceError:
     return ServiceError(TooLarge.CODE, words)
 
 
-def _refusal(error: Error) -> ServiceError:
+def _refusal(error: Error, limits: OperatorLimits | None = None) -> ServiceError:
     if error.reason == "too_much":
-        return TooLarge()
+        return TooLarge(limits)
     words = _("This isn’t a conversation export. Use a JSON file, or a ZIP archive that contains one.")
     return ServiceError("unreadable", words)

@@ -5,7 +5,7 @@ import { toEnd } from "../messages/scroll.js";
 import { ask, live, page } from "../messages/session.js";
 import { keep, kept } from "../net/storage.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
-import { composing, field, fits, grow, insert, restore, sends, write } from "../ui/field.js";
+import { composing, field, fits, grow, insert, restore, sends, unfinished, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 import { offerAbsent } from "./absent_agents.js";
@@ -162,10 +162,12 @@ export class Composer {
 
   /** Fills in a suggested text. Replaces an earlier suggestion, never the user's own text. */
   suggest(words) {
+    const { text, from, to } = unfinished(words) ?? { text: words, from: words.length, to: words.length };
     if (field.value === this.#suggested) write("");
-    this.#suggested = words;
-    restore(words);
+    this.#suggested = text;
+    restore(text);
     field.focus();
+    field.setSelectionRange(from, to);
   }
 
   #submit(event) {

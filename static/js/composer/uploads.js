@@ -79,10 +79,20 @@ let isAwaited = false; // whether the message is sent when all uploads are done
 
 /** Whether all files are uploaded. Shows a failed one; waits for the others and sends then. */
 export function areThere() {
-  if (hasFailed()) notice(words.uploadsFailed, { about: "uploads" });
+  if (hasFailed()) notice(words.uploadsFailed, { action: removal(), about: "uploads" });
   else if (isUploading()) waitForFiles(true);
   else return true;
   return false;
+}
+
+/** Returns the offer to remove the failed files together; null if there is only one, which has its own button. */
+function removal() {
+  const failed = uploads.filter(({ state }) => state === "failed");
+  const run = () => {
+    set(uploads.filter(({ state }) => state !== "failed"));
+    field.focus();
+  };
+  return failed.length > 1 ? { label: fill(words.uploadsRemove, { count: failed.length }), run } : null;
 }
 
 /** Sends the message when the files are uploaded, unless the user types on. */

@@ -5,6 +5,7 @@ import { offered, shown } from "../ui/commands.js";
 import { copyOf, icon, make } from "../ui/dom.js";
 import { composing } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
+import { go } from "../ui/leaving.js";
 import { Options, PAGES } from "../ui/options.js";
 import { localise } from "../ui/time.js";
 
@@ -133,7 +134,7 @@ function act(option, event) {
   if (elsewhere && !option.entry) return window.open(option.href, "_blank", "noopener");
   dialog.close();
   if (option.entry) option.entry.run("");
-  else location.assign(option.href);
+  else go(option.href);
 }
 
 export function connect() {

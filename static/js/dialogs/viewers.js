@@ -88,11 +88,12 @@ let side = null;
 let opener = null;
 let wayBack = null;
 
-/** Shows the preview of a code block. */
+/** Shows the preview of a code block, or of the element that the button names. */
 export function openPreview(button) {
   side ??= buildPreview();
   opener = button;
-  const code = button.closest(".code").querySelector("pre").textContent;
+  const block = document.getElementById(button.dataset.source) ?? button.closest(".code");
+  const code = block.querySelector("pre").textContent;
   const frame = make("iframe", {
     title: side.querySelector("h2").textContent,
     sandbox: "allow-scripts",

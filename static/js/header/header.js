@@ -2,6 +2,7 @@
 import { connectChoice } from "../dialogs/opener.js";
 import { ask, canEdit, isGuest, live, page } from "../messages/session.js";
 import { signIn, valueAt } from "../net/http.js";
+import { ring } from "../net/socket.js";
 import { offerAccount } from "../sidebar/account.js";
 import { organise } from "../sidebar/organise.js";
 import { copyLink } from "../ui/clipboard.js";
@@ -12,6 +13,7 @@ import { field } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { say } from "../ui/notice.js";
 import { late } from "../ui/late.js";
+import { notice } from "../ui/notice.js";
 import { openBox, openMenu, place, unlessOvertaken } from "../ui/popover.js";
 
 // An archived session: its owner can restore it by a button in the composer's place.
@@ -51,13 +53,37 @@ function wayHome() {
   return make("a", { href: page.dataset.home, textContent: words.yourSessions });
 }
 
+// What changes the session. The panel and the session list can still be opened and closed.
+const LOCKED = ".top button:not([aria-controls]), #panel .side-body :is(button, input, select)";
+
+function lock() {
+  for (const control of document.querySelectorAll(LOCKED)) control.disabled = true;
+  for (const field of document.querySelectorAll("#panel .side-body textarea")) field.readOnly = true;
+}
+
+/** Offers to load the session again when the list has it again: access was given back, perhaps with another role. */
+function waitForAccess() {
+  let isMissed = false; // the list may be older than the end of access
+  const look = () => {
+    const isListed = document.getElementById(`rail-${page.dataset.session}`) !== null;
+    if (isListed && isMissed)
+      notice(words.accessBack, { action: { label: words.reload, run: () => location.reload() }, about: "access" });
+    isMissed = !isListed;
+  };
+  document.addEventListener("parley:listed", look);
+  ring(); // the session's own socket reports no changes of the list any more
+}
+
 function connectConnection() {
   live.addEventListener("state", ({ detail: { state, reason } }) => {
     connection.dataset.state = state;
     page.toggleAttribute("data-over", state === "closed");
     connection.textContent = said(state, reason);
-    if (state === "closed" && reason !== "signed-out") connection.append(" ", wayHome());
-    if (reason === "signed-out") signIn();
+    if (reason === "signed-out") return signIn();
+    if (state !== "closed") return;
+    connection.append(" ", wayHome());
+    lock();
+    waitForAccess();
   });
 }
 

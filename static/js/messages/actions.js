@@ -1,6 +1,6 @@
 // The actions on a message, as one list for its toolbar, its menu and its keys (UI-11), and what they do.
-import { textAt } from "../net/http.js";
-import { namesWith } from "../net/storage.js";
+import { EDITS, LEFT, textAt } from "../net/http.js";
+import { keepInTab, keptInTab, namesWith } from "../net/storage.js";
 import { copyWords } from "../ui/clipboard.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
 import { answerOf, copyOf } from "../ui/dom.js";
@@ -11,9 +11,8 @@ import { close, openMenu, swallowClick, unlessOvertaken } from "../ui/popover.js
 import { toast } from "../ui/toast.js";
 import { insist, stopFirst } from "./insist.js";
 import { isOver, lastMessage, nextMessage } from "./list.js";
+import { reveal } from "./scroll.js";
 import { canEdit, isGuest, live, mayEdit, page } from "./session.js";
-
-export const EDITS = "parley:edit:";
 
 // Retrying answers, running tools again and restoring an attempt. Asks first if more than the last answer would be
 // removed, and offers Undo (RUN-12).
@@ -359,11 +358,18 @@ export async function edit(message) {
   (await late(() => import("./edit.js")))?.edit(message);
 }
 
-/** Opens the edits again that a reload has closed. They are stored under this name and the message's id. */
+/** Opens the edits again that a reload has closed, and goes to the one that a sign-in interrupted. They are stored under this name and the message's id. */
 export async function reopenEdits() {
   const ids = namesWith(EDITS, "sessionStorage").map((name) => name.slice(EDITS.length));
+  const left = keptInTab(LEFT);
+  keepInTab(LEFT, null);
+  if (left) await reveal(left, { quietly: true }); // it may not be loaded
   const messages = ids.map((id) => document.getElementById(id)).filter(Boolean);
-  if (messages.length) (await late(() => import("./edit.js")))?.reopen(messages);
+  if (messages.length) await (await late(() => import("./edit.js")))?.reopen(messages);
+  const field = left && document.getElementById(left)?.querySelector(".edit textarea");
+  if (!field) return;
+  await reveal(left, { quietly: true });
+  if (!TOUCH.matches) field.focus({ preventScroll: true });
 }
 
 async function showDetails(message, anchor) {

@@ -1,17 +1,24 @@
 // Editing a message or a queued one in place, or suggesting an edit. Nothing typed is lost, and no other edit is
 // overwritten unseen.
+import { EDITS, textAt } from "../net/http.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
 import * as clash from "../ui/conflict_form.js";
-import { copyOf } from "../ui/dom.js";
-import { composing, fits, grow, restore } from "../ui/field.js";
-import { words } from "../ui/i18n.js";
+import { copyOf, parse } from "../ui/dom.js";
+import { composing, fits, grow, restore, restoreTyped } from "../ui/field.js";
+import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
-import { actionsFor, askToRetry, EDITS, retry, sourceOf } from "./actions.js";
+import { actionsFor, askToRetry, retry, sourceOf } from "./actions.js";
 import { insist } from "./insist.js";
 import { lastMessage } from "./list.js";
 import { keepPlace, leave } from "./scroll.js";
 import { live, mayEdit } from "./session.js";
+
+/** Resolves to the name of the other person who has deleted a message; "" if that is not known. */
+async function deletedBy(id) {
+  const removed = parse((await textAt(`${location.pathname}removed`)) ?? "");
+  return removed.querySelector(`[data-id="${CSS.escape(id)}"]`)?.closest("[data-by]")?.dataset.by ?? "";
+}
 
 const isEdited = (message) => message.querySelector(":scope > .edit") !== null;
 
@@ -45,8 +52,9 @@ class Edit {
   }
 
   /** Shows the saved text beside the edit. Resolves to it, or to null if nothing differs. */
-  clash() {
+  clash(quietly = false) {
     return clash.show({
+      quietly,
       of: this.message.id,
       place: this.place,
       field: this.field,
@@ -203,11 +211,8 @@ class MessageEdit extends Edit {
   }
 
   async clash(quietly = false) {
-    const present = await super.clash();
-    if (!present || quietly) return present;
-    leave(); // following the end of the list would scroll the field away
-    this.field.scrollIntoView({ block: "nearest" });
-    return present;
+    if (!quietly) leave(); // following the end of the list would scroll the choice away
+    return super.clash(quietly);
   }
 
   /** Takes the message's present text; offers to restore the edit. */
@@ -229,13 +234,17 @@ class MessageEdit extends Edit {
     say(words.promptChanged);
   }
 
-  /** Called before the message leaves the list: the edit goes to the composer. */
-  #rescue() {
+  /** Called before the message leaves the list: the edit goes to the composer, and so does what is typed next. */
+  async #rescue() {
     if (!this.form.isConnected) return;
     this.watcher.disconnect();
-    if (this.field.value === this.before) return;
-    restore(this.field.value);
-    notice(words.editRescued, { about: "send" });
+    const text = this.field.value === this.before ? "" : this.field.value;
+    if (this.form.contains(document.activeElement)) restoreTyped(text);
+    else if (text) restore(text);
+    if (!text) return;
+    keepInTab(nameOf(this.message.id), null);
+    const name = await deletedBy(this.message.id);
+    notice(name ? fill(words.editRescuedBy, { name }) : words.editRescued, { about: "send" });
   }
 }
 
@@ -329,14 +338,16 @@ export async function edit(message, draft = keptInTab(nameOf(message.id)), quiet
   else form.open();
 }
 
-/** Opens the unsaved edits of these messages, unless the user may no longer edit them. */
-export function reopen(messages) {
-  for (const message of messages) {
+/** Opens the unsaved edits of these messages, unless the user may no longer edit them. Resolves when they are open. */
+export async function reopen(messages) {
+  const opening = messages.map((message) => {
     const draft = keptInTab(nameOf(message.id));
     const button = message.querySelector("[data-action=edit-queued]");
     if (button?.checkVisibility()) new QueuedEdit(message, draft).open(true);
-    else if (actionsFor(message).some(({ name }) => name === "edit")) edit(message, draft, true);
-  }
+    else if (actionsFor(message).some(({ name }) => name === "edit")) return edit(message, draft, true);
+    return null;
+  });
+  await Promise.all(opening);
 }
 
 /** Opens the edit form of a queued message. */

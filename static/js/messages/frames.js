@@ -300,7 +300,7 @@ export class Streams {
 /** Returns a text with something else between its start and its end. */
 const spliced = (text, start, end, between) => text.slice(0, start) + between + text.slice(text.length - end);
 
-const block = (html) => make("div", { className: "block" }, parse(html));
+const block = (html) => make("div", { className: "block", dir: "auto" }, parse(html));
 
 /** Replaces the blocks from an index on; equal ones are left alone. */
 function place(body, from, blocks) {
@@ -317,5 +317,5 @@ function place(body, from, blocks) {
 function tailOf(body) {
   const last = body.lastElementChild;
   if (last?.className === "tail") return last;
-  return body.appendChild(make("div", { className: "tail" }));
+  return body.appendChild(make("div", { className: "tail", dir: "auto" }));
 }

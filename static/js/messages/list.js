@@ -159,11 +159,11 @@ export function remove(id) {
   const element = document.getElementById(id);
   if (!element) return;
   const after = element.nextElementSibling;
+  element.dispatchEvent(new CustomEvent("gone")); // may move the focus
   const next =
     list.contains(element) &&
     element.contains(document.activeElement) &&
     (nextMessage(element) ?? nextMessage(element, "previous"));
-  element.dispatchEvent(new CustomEvent("gone"));
   element.remove();
   unmark(list);
   arrange(after);

@@ -1,8 +1,8 @@
 // Questions of agents to people (UI-12): drafts of answers, sending them, and going to the open question.
 import * as store from "../net/storage.js";
-import { on } from "../ui/commands.js";
+import { on, TOUCH } from "../ui/commands.js";
 import { enteredIn, fillFields, make } from "../ui/dom.js";
-import { composing, restore as restoreToComposer } from "../ui/field.js";
+import { composing, restore as restoreToComposer, restoreTyped } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say } from "../ui/notice.js";
 import { openMenu } from "../ui/popover.js";
@@ -107,7 +107,9 @@ function rescue(id) {
   const texts = store.parsed(store.kept(nameOf(id)))?.texts ?? [];
   forget(id);
   if (!texts.length || !canEdit) return;
-  restoreToComposer(texts.join("\n\n"));
+  // Its fields have left the page, and what is typed next would be lost.
+  if (document.activeElement === document.body && !TOUCH.matches) restoreTyped(texts.join("\n\n"));
+  else restoreToComposer(texts.join("\n\n"));
   notice(words.answerRescued, { about: "send" });
 }
 

@@ -39,9 +39,14 @@ class Live extends Socket {
     if (this.state === "connecting")
       await new Promise((resolve) => this.addEventListener("state", resolve, { once: true }));
     const ref = `#${++this.#number}`;
-    if (!this.send({ ...command, ref })) throw refusal("offline", words.notDone);
+    if (!this.send({ ...command, ref })) throw refusal("offline", this.#whyNot());
     const answer = new Promise((resolve, reject) => this.#asked.set(ref, { resolve, reject }));
     return REMOVING.includes(command.type) ? this.#removing(answer) : answer;
+  }
+
+  #whyNot() {
+    if (this.reason === "no-access") return words.accessLost;
+    return this.reason === "gone" ? words.goneNow : words.notDone;
   }
 
   /** Whether this page itself has just removed messages, so that its user needs no notice. */

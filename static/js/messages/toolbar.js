@@ -116,6 +116,7 @@ function again() {
 }
 
 const LONG_PRESS = 450;
+const BESIDE = 6; // px between the toolbar and buttons beside it
 const QUICK = ["copy", "edit", "retry"];
 const ITS_OWN = "a, button, input, textarea, select, summary, pre, img, video, [contenteditable]";
 const log = document.getElementById("log");
@@ -141,6 +142,9 @@ function connectToolbar() {
     "focusout",
     (event) => messageOf(event.relatedTarget ?? list) || isHeld() || isFocused() || hide(),
   );
+  log.addEventListener("scroll", () => hovering.isConnected && (due ||= requestAnimationFrame(stepAside)), {
+    passive: true,
+  });
   log.addEventListener("keydown", keys);
   list.addEventListener("pointerdown", press);
   list.addEventListener(
@@ -212,6 +216,26 @@ function show(message, { byPointer = false } = {}) {
   hide();
   message.append(hovering);
   spare(message);
+  stepAside();
+}
+
+// Buttons in the upper corner of an answer's content. Those of a long code block stay in view, as the toolbar does.
+const IN_THE_CORNER = ":is(.code-head, .table) > button";
+let due = 0;
+
+/** Moves the toolbar beside buttons that it would cover. */
+function stepAside() {
+  due = 0;
+  const message = messageOf(hovering);
+  if (!message) return;
+  hovering.style.translate = "";
+  const bar = hovering.getBoundingClientRect();
+  const isUnder = ({ width, left, right, top, bottom }) =>
+    width && left < bar.right && right > bar.left && top < bar.bottom && bottom > bar.top;
+  const covered = [...message.querySelectorAll(IN_THE_CORNER)].find((each) => isUnder(each.getBoundingClientRect()));
+  if (!covered) return;
+  const first = covered.parentElement.querySelector("button:not([hidden])").getBoundingClientRect();
+  hovering.style.translate = `${Math.floor(first.left - bar.right - BESIDE)}px`;
 }
 
 /** Whether an open menu or popover belongs to the toolbar, which then stays. */

@@ -1,13 +1,26 @@
 // Requests to the server.
-import { namesWith } from "./storage.js";
+import { keepInTab, kept, namesWith } from "./storage.js";
+
+export const EDITS = "parley:edit:"; // unsaved edits in this tab, by the id of their message
+export const LEFT = "parley:left-edit"; // the message that was being edited when the user had to sign in
 
 const signInAt = () => document.getElementById("main").dataset.signIn;
 
 const token = () => document.querySelector("[name=csrfmiddlewaretoken]").value;
 
+/** Returns the id of the message that is being edited, the one with the focus first; "" if there is none. */
+function edited() {
+  const forms = [document.querySelector(".edit:focus-within"), ...document.querySelectorAll("#messages .edit")];
+  const ids = forms.filter(Boolean).map((form) => form.closest("article")?.id);
+  return ids.find((id) => id && kept(EDITS + id, "sessionStorage")) ?? "";
+}
+
 /** Goes to the sign-in page, which says why and returns here. Drafts are kept, unless the user signed out here. */
 export function signIn() {
-  const values = { next: location.pathname, signed_out: namesWith("parley:draft:").length ? "draft" : "yes" };
+  const id = edited();
+  keepInTab(LEFT, id || null);
+  const reason = id ? "edit" : namesWith("parley:draft:").length ? "draft" : "yes";
+  const values = { next: location.pathname, signed_out: reason };
   location.assign(`${signInAt()}?${new URLSearchParams(values)}`);
 }
 

@@ -2,7 +2,22 @@
 
 const ANSWER_WITHIN = 10_000;
 const FINAL = { 4401: "signed-out", 4403: "no-access", 4404: "gone" };
+const PROBE = "/healthz";
+const PROBE_WITHIN = 3_000;
 const QUICK = { ping: 20_000, first: 300, longest: 15_000 };
+
+let latest = null; // the page's socket
+
+/** Resolves to whether the server can be reached: asks it if the socket does not show that. */
+export async function isReachable() {
+  if (isSurelyReachable()) return true;
+  const options = { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(PROBE_WITHIN) };
+  const answer = await fetch(PROBE, options).catch(() => null);
+  return answer !== null && answer.status < 500; // a proxy answers for a server that is down
+}
+
+/** Whether there is a connection now. Without one, the server may still be reachable: proxies can refuse sockets. */
+export const isSurelyReachable = () => navigator.onLine && latest?.state === "connected";
 
 /**
  * Fires "state" (connecting, connected, reconnecting, offline, closed). Calls `received` with each frame, `opened` and
@@ -10,6 +25,7 @@ const QUICK = { ping: 20_000, first: 300, longest: 15_000 };
  */
 export class Socket extends EventTarget {
   state = "connecting";
+  reason = ""; // why it is closed
   #address;
   #pace;
   #socket = null;
@@ -31,6 +47,7 @@ export class Socket extends EventTarget {
   released() {}
 
   connect() {
+    latest = this;
     if (!this.#isListening) this.#listen();
     clearTimeout(this.#timers.retry);
     this.#release();
@@ -133,7 +150,7 @@ export class Socket extends EventTarget {
   }
 
   #become(state, reason = "") {
-    this.state = state;
+    Object.assign(this, { state, reason });
     this.emit("state", { state, reason });
   }
 }

@@ -10,6 +10,7 @@ import * as faces from "../ui/faces.js";
 import { field } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import * as loading from "../ui/late.js";
+import * as leaving from "../ui/leaving.js";
 import * as notices from "../ui/notice.js";
 import * as popover from "../ui/popover.js";
 import * as preferences from "../ui/preferences.js";
@@ -26,6 +27,7 @@ export function connectCommon() {
     push,
     toasts,
     loading,
+    leaving,
     signOut,
     clipboard,
     account,

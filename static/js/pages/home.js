@@ -18,7 +18,7 @@ import { offerAccount } from "../sidebar/account.js";
 import { showsArchive } from "../sidebar/organise.js";
 import * as rail from "../sidebar/session_list.js";
 import { on, TOUCH } from "../ui/commands.js";
-import { begin, field, fits, insert, sends, write } from "../ui/field.js";
+import { begin, field, fits, insert, sends, unfinished, write } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { notice } from "../ui/notice.js";
 import * as shell from "../ui/shell.js";
@@ -83,6 +83,11 @@ addEventListener("pageshow", (event) => {
 });
 
 on("prompt", (button) => {
+  const open = unfinished(button.value);
+  if (open) {
+    insert(open.text, 0, field.value.length); // Ctrl+Z brings the text back
+    return field.setSelectionRange(open.from, open.to);
+  }
   write(button.value);
   form.requestSubmit();
 });
@@ -98,6 +103,7 @@ function choose(command) {
   else model.value = `${command.provider}/${command.model}`;
   keepInTab(CHOICE, { agent: agent.value, model: model.value });
   showChoice();
+  if (!TOUCH.matches) field.focus(); // on a phone that would open the keyboard
   return command;
 }
 

@@ -15,7 +15,7 @@ let queue = Promise.resolve();
 let open = 0;
 
 for (const part of [preferences, signOut, toasts]) part.connect();
-localise(document);
+localise(document, "medium");
 form.querySelector("input[type=file]").addEventListener("change", ({ target }) => {
   addAll([...target.files]);
   target.value = "";
@@ -48,7 +48,7 @@ async function settle() {
   const html = open ? null : await textAt(location.pathname);
   if (html === null) return;
   patchChildren(document.getElementById("files"), parse(html).querySelector("#files"));
-  localise(document);
+  localise(document, "medium");
 }
 
 function send(file, state, line) {

@@ -20,7 +20,7 @@ import { keepInTab, keptInTab } from "../net/storage.js";
 import * as panel from "../panel/opener.js";
 import * as rail from "../sidebar/session_list.js";
 import { isBehind, offer, on } from "../ui/commands.js";
-import { restore } from "../ui/field.js";
+import { cleanText, restore } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { connectAll, late } from "../ui/late.js";
 import { notice, settle } from "../ui/notice.js";
@@ -43,7 +43,7 @@ live.addEventListener("open", () => composer?.resend());
 live.addEventListener("state", ({ detail: { state } }) => state === "closed" && composer?.close());
 live.addEventListener("answer", ({ detail: answer }) => {
   const [kind, key] = String(answer.ref ?? "").split(":");
-  if (answer.type === "refused") refused(kind, key, answer.message);
+  if (answer.type === "refused") refused(kind, key, answer);
   else if (kind === "send") {
     settle("send");
     composer.confirmed(key, at(answer.id) !== null);
@@ -110,10 +110,11 @@ on("prompt", (button) => composer.suggest(button.value));
 on("retry", (button) => retry(button.dataset));
 on("continue", () => continueAnswer());
 
-function refused(kind, key, message) {
+function refused(kind, key, { code, message }) {
   if (kind === "send") composer.refused(key);
   showIdleAgain();
-  notice(message, { about: kind });
+  const action = code === "not_storable" && kind === "send" ? { label: words.removeThem, run: cleanText } : null;
+  notice(message, { action, about: kind });
 }
 
 function overtaken(text) {

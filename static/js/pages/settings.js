@@ -12,7 +12,7 @@ import * as notifications from "./settings_notifications.js";
 const at = (id) => document.getElementById(id);
 
 for (const part of [preferences, push, signOut, toasts]) part.connect();
-localise(document);
+localise(document, "medium");
 if (at("saved")) {
   for (const form of [at("preferences"), at("notify")]) connectPreferences(form, at("saved").dataset);
   notifications.connect();

@@ -1,6 +1,7 @@
 // The account menu: settings, theme, archived sessions, administration, sign-out.
 import { itemsOf, offer, on } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
+import { go } from "../ui/leaving.js";
 import { openMenu } from "../ui/popover.js";
 import { keep } from "../ui/preferences.js";
 import { toast } from "../ui/toast.js";
@@ -32,10 +33,9 @@ export function offerAccount() {
     label: words.settings,
     icon: "settings",
     slash: "settings",
-    run: () => location.assign(settings),
+    run: () => go(settings),
   });
-  if (workspace)
-    offer({ id: "workspace", label: words.workspaceSettings, icon: "users", run: () => location.assign(workspace) });
+  if (workspace) offer({ id: "workspace", label: words.workspaceSettings, icon: "users", run: () => go(workspace) });
   for (const [value, icon, label] of THEMES) {
     offer({
       id: `theme-${value || "system"}`,
@@ -46,7 +46,7 @@ export function offerAccount() {
       run: () => chooseTheme(value),
     });
   }
-  if (admin) offer({ id: "admin", label: words.admin, icon: "shield", run: () => location.assign(admin) });
+  if (admin) offer({ id: "admin", label: words.admin, icon: "shield", run: () => go(admin) });
   offer({ id: "sign-out", label: words.signOut, icon: "log-out", run: signOut });
 }
 

@@ -7,6 +7,7 @@ import { offer, on } from "../ui/commands.js";
 import { confirmed, copyOf } from "../ui/dom.js";
 import { know } from "../ui/faces.js";
 import { fill, words } from "../ui/i18n.js";
+import { go } from "../ui/leaving.js";
 import { openMenu, place } from "../ui/popover.js";
 import { atMidnight, localise, tellZone } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
@@ -165,10 +166,10 @@ const places = () => JSON.parse(document.getElementById("rail-places").dataset.p
 /** The id of the workspace that this page shows; "" if there is only one. */
 export const shownWorkspace = () => String(places().find(({ here }) => here)?.id ?? "");
 
-const go = ({ address }) => location.assign(address);
+const goTo = ({ address }) => go(address);
 
 function item(place) {
-  return { label: place.name, checked: place.here, unread: place.unread ? words.unread : "", run: () => go(place) };
+  return { label: place.name, checked: place.here, unread: place.unread ? words.unread : "", run: () => goTo(place) };
 }
 
 /** Updates what was rendered with the page. */
@@ -195,7 +196,7 @@ function offerWay({ id, name, address }) {
     label: fill(words.goToWorkspace, { name }),
     icon: "chevrons-up-down",
     can,
-    run: () => go({ address }),
+    run: () => go(address),
   });
 }
 

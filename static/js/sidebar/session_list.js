@@ -4,6 +4,7 @@ import { copyLink } from "../ui/clipboard.js";
 import { offer, on } from "../ui/commands.js";
 import { copyOf } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
+import { go } from "../ui/leaving.js";
 import { openMenu, swallowClick, whenHeld } from "../ui/popover.js";
 import { toast } from "../ui/toast.js";
 import * as mentions from "./mentions.js";
@@ -148,7 +149,7 @@ export function connect(isRung) {
     icon: "square-pen",
     keys: "Ctrl+Shift+O",
     slash: list.dataset.current ? "new" : "",
-    run: () => location.assign(list.dataset.home),
+    run: () => go(list.dataset.home),
     can: mayBegin,
   });
   offer({

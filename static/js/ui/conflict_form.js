@@ -9,9 +9,9 @@ const PAUSE = 400;
 /**
  * Shows, in `place`, the saved text that conflicts with the one in `field`. `of` is a message's id, or
  * "system_prompt". `take(present)` is called for "use the saved text", `keep(present)` for "use mine";
- * `present` is {current, revision}. Resolves to it once it is shown, or to null if nothing differs or the request failed.
+ * `present` is {current, revision}. `quietly`: without scrolling. Resolves to it once it is shown, or to null if nothing differs or the request failed.
  */
-export async function show({ of, place, field, take, keep }) {
+export async function show({ of, place, field, take, keep, quietly = false }) {
   const present = await compared(of, field.value);
   if (!present || !field.isConnected) return null;
   if (present.current === field.value) {
@@ -19,6 +19,7 @@ export async function show({ of, place, field, take, keep }) {
     return null;
   }
   draw(place, present, { take, keep });
+  if (!quietly) bring(place, field);
   follow(of, place, field);
   return present;
 }
@@ -41,6 +42,12 @@ function draw(place, present, { take, keep }) {
   box.querySelector("[data-name=theirs]").addEventListener("click", () => take(present));
   box.querySelector("[data-name=mine]").addEventListener("click", () => keep(present));
   place.replaceChildren(box);
+}
+
+/** Scrolls the choice into view, below the field if there is room for both. The focus stays where it is. */
+function bring(place, field) {
+  field.scrollIntoView({ block: "nearest" });
+  place.firstElementChild.scrollIntoView({ block: "nearest" });
 }
 
 /** Updates the difference to the field's present text. */

@@ -21,9 +21,17 @@ export function begin(kept) {
   else if (kept !== field.defaultValue) field.value = [kept, field.value].filter(Boolean).join("\n");
 }
 
-/** Puts a text back, before the present one. */
+/** Puts a text back, above the present one. */
 export function restore(words) {
-  write(field.value ? `${words}\n${field.value}` : words);
+  write(field.value ? `${words}\n\n${field.value}` : words);
+}
+
+/** Puts a text back that was being typed elsewhere, with the caret at its end: the next key goes on with it. */
+export function restoreTyped(words) {
+  if (words) restore(words);
+  field.focus({ preventScroll: true });
+  const end = words ? words.length : field.value.length;
+  field.setSelectionRange(end, end);
 }
 
 /** Replaces a range as if the text had been typed, so that Ctrl+Z undoes it. */
@@ -35,6 +43,12 @@ export function insert(words, from = field.selectionStart, to = field.selectionE
   tell();
 }
 
+/** Removes the characters that no message can have: NUL and halves of pairs. */
+export function cleanText() {
+  const lone = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]|\0/g;
+  insert(field.value.replace(lone, ""), 0, field.value.length);
+}
+
 /** Whether a key belongs to an input method that is composing a character (229: Safari sets `isComposing` too late). */
 export const composing = (event) => event.isComposing || event.keyCode === 229;
 
@@ -43,6 +57,19 @@ export function sends(event) {
   if (event.key !== "Enter" || event.shiftKey || event.altKey || composing(event)) return false;
   if (event.ctrlKey || event.metaKey) return true;
   return !TOUCH.matches && document.documentElement.dataset.sendKey !== "ctrl_enter";
+}
+
+/**
+ * Returns how an opening prompt that the user has to complete is put into the field, {text, from, to}: one with a "…",
+ * which is selected or, at the end, left out, or with a colon at its end. Null for others.
+ */
+export function unfinished(prompt) {
+  const whole = prompt.trimEnd();
+  const text = whole.replace(/\s*…$/, "");
+  const gap = text.lastIndexOf("…");
+  if (gap >= 0) return { text, from: gap, to: gap + 1 };
+  const isOpen = text !== whole || /[:：]$/.test(text);
+  return isOpen ? { text: `${text} `, from: text.length + 1, to: text.length + 1 } : null;
 }
 
 /** Makes a field grow with its text in browsers without `field-sizing`. */

@@ -42,9 +42,13 @@ export async function late(load) {
 
 const EXPLAINED = [401, 422]; // 401 leads to sign-in; 422 shows its own message
 
+/** Whether the session of the page can no longer be used. */
+const isOver = () => document.getElementById("main").hasAttribute("data-over");
+
 function failed({ sourceElement, target, request, response, text }) {
   if (sourceElement.getAttribute("hx-trigger") === "refresh") return; // an automatic refresh, which will be repeated
   if (response?.status === 429 && text) toast(text);
+  else if (isOver() && [403, 404].includes(response?.status)) toast(words.accessLost);
   else if (response?.status === 403) toast(words.tooOld);
   else toast(request.method.toUpperCase() === "GET" ? words.notLoaded : words.notDone);
   target.querySelector("[data-loading]")?.replaceWith(words.panelLost);

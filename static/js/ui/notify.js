@@ -1,4 +1,5 @@
 // The browser's notifications of this page, for a user who looks elsewhere and wants them.
+import { go } from "./leaving.js";
 import * as push from "./push.js";
 
 const root = document.documentElement;
@@ -9,7 +10,7 @@ export function notifyElsewhere(title, body, { session, url = location.pathname 
   if (!wanted || (!document.hidden && document.hasFocus())) return;
   const onclick = () => {
     window.focus();
-    if (url !== location.pathname) location.assign(url);
+    if (url !== location.pathname) go(url);
   };
   const icon = document.getElementById("favicon")?.href;
   push.notify(title, { body, tag: session, icon, url, onclick }).catch(() => {});

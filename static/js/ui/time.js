@@ -28,19 +28,20 @@ export const fullTime = (date) => dated({ dateStyle: "full", timeStyle: "medium"
 
 /** The formats by `data-form`; without one, `clock`. */
 const FORMS = {
+  day: (date) => formatter({ dateStyle: "medium" }).format(date),
   full: fullTime,
   list: inList,
   medium: (date) => dated({ dateStyle: "medium", timeStyle: "short" }, date),
   seconds: (date) => dated({ dateStyle: "medium", timeStyle: "medium" }, date),
 };
 
-/** Fills every <time> below a node in the user's time zone, with the full date on hover. */
-export function localise(root) {
+/** Fills every <time> below a node in the user's time zone, with the full date on hover; `usual` is for those without a form. */
+export function localise(root, usual = "") {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const date = new Date(time.dateTime);
     if (Number.isNaN(date.getTime())) continue;
     const full = fullTime(date);
-    const text = FORMS[time.dataset.form]?.(date) ?? clock(date);
+    const text = FORMS[time.dataset.form ?? usual]?.(date) ?? clock(date);
     if (time.textContent !== text) time.textContent = text;
     time.title = full;
   }

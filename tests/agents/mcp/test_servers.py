@@ -242,6 +242,12 @@ async def test_a_slow_start_is_waited_for_only_so_long(tmp_path: Path, monkeypat
         (ServerConfig(command=("no-such-program",), sandbox=False), "the program no-such-program is not installed"),
         (ServerConfig(command=("cat",)), "there is no sandbox for its program"),
         (ServerConfig(command=("echo", "hello"), sandbox=False), "Connection closed"),
+        (
+            ServerConfig(
+                command=("sh", "-c", r"printf '\033[31mNo such file:\a data.db\033[0m.\n\n' >&2"), sandbox=False
+            ),
+            "from time to time. Its last error output: No such file: data.db.",
+        ),
         (ServerConfig(command=("cat",), sandbox=False, env={"A": "${NONE}"}), "variable NONE is not set"),
         (ServerConfig(url="http://127.0.0.1:1/mcp"), "its address is not public"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from base64 import b64encode
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from agents.mcp.pool import Servers
 from agents.mcp.results import read_result
 from agents.mcp.tools import schema_for_models, tool_name
 from agents.messages import Source
+from agents.sandbox import probe
 from agents.sandbox.command import Limits, Sandbox
 from agents.tools import ToolContext
 
@@ -128,6 +130,31 @@ async def test_types_of_data_can_be_stored(tmp_path: Path) -> None:
 async def test_structured_content_alone_is_json() -> None:
     result = types.CallToolResult(content=[], structured_content={"a": "ä"})
     assert (await read_result(result, "server", "x", ToolContext())).text == '{"a": "ä"}'
+
+
+def test_programs_that_the_sandbox_does_not_have_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program ends at once there, and no one reads why: also one below /usr that is a link to elsewhere."""
+    monkeypatch.setattr(probe, "problem", lambda: "")
+    program, data = tmp_path / "server", tmp_path / "data"
+    program.touch(0o755)
+    data.mkdir()
+
+    def found(*command: str, hidden: tuple[Path, ...] = (), sandbox: bool = True) -> list[str]:
+        servers = {"it": ServerConfig(command=command, sandbox=sandbox)}
+        place = Sandbox(tmp_path / "workspace", hidden=hidden)
+        return [why for _name, why in Servers(servers, {}, lambda name, network: place).problems()]
+
+    has = "it has /usr and a folder of its own, /workspace"
+    assert found(str(program)) == [f"its sandbox does not have {program}: {has}"]
+    assert found("cat", f"--root={data}", str(data / "none"), "/usr/bin", "/workspace/x", "/tmp") == [  # noqa: S108
+        f"its sandbox does not have {data}: {has}"
+    ]
+    assert found("cat", "/usr/bin", hidden=(Path("/usr/bin").resolve(),)) != []
+    assert found(str(program), sandbox=False) == []
+    link = tmp_path / "link"
+    link.symlink_to("/usr/bin/env")
+    monkeypatch.setattr(shutil, "which", lambda name, path=None: str(link))
+    assert found("env") == [f"its sandbox does not have {link}: {has}"]
 
 
 def test_servers_that_cannot_work_are_named() -> None:

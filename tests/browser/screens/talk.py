@@ -143,6 +143,18 @@ async def queued_edit(page: Page, showcase: Showcase) -> None:
 
 
 @screen
+async def only_mentions(page: Page, showcase: Showcase) -> None:
+    """The agent answers only those who mention it, which the composer says; and it has no tools."""
+    await begin(page, "Among ourselves")
+    for choice in ("Answer only @mentions", "Chat without tools"):
+        await page.locator("#more").click()
+        await page.get_by_role("menuitem", name="Agent behavior").click()
+        await page.get_by_role("menuitemradio", name=choice).click()
+    await expect(page.get_by_role("button", name="Only @agent")).to_be_visible()
+    await expect(page.get_by_role("button", name="No tools")).to_be_visible()
+
+
+@screen
 async def notice(page: Page, showcase: Showcase) -> None:
     """What was refused is said above the composer."""
     await enter(page, showcase.scratch)

@@ -1,0 +1,76 @@
+"""Each process has the SECRET_KEY of the others, or does not start."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from pytest_django.fixtures import Settings
+
+from chat.management.startup import prepare_database
+from chat.models import Installation
+from chat.services.maintenance.files_mark import require_own_files
+from chat.services.maintenance.key_mark import CHANGED, WrongKeyError, forget_key, mark_of, require_own_key
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+
+OWN, OTHER = "the team's own key", "the key of another machine"
+
+
+@pytest.fixture(autouse=True)
+def started(settings: Settings, own_files: None) -> None:
+    """The first process of an installation has started."""
+    require_own_files()
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = OWN, []
+    assert require_own_key() == ""
+
+
+def stored() -> str:
+    return Installation.objects.get().key_mark
+
+
+def test_process_with_the_same_key_starts() -> None:
+    """OPS-10: and the mark does not tell the key."""
+    assert require_own_key() == ""
+    assert re.fullmatch("[0-9a-f]{32}", stored())
+    assert stored() != mark_of(OTHER)
+
+
+def test_another_key_is_refused_where_there_may_be_several_machines(settings: Settings) -> None:
+    """OPS-10: on SQLite no other process can have the old one, so that the start says what it costs."""
+    settings.SECRET_KEY = OTHER
+    if connection.vendor == "sqlite":
+        assert require_own_key() == CHANGED
+        assert stored() == mark_of(OTHER)
+        return
+    with pytest.raises(WrongKeyError, match=r"Set it to the same value.*SECRET_KEY_FALLBACKS.*acceptkey"):
+        require_own_key()
+    assert stored() == mark_of(OWN)
+    with pytest.raises(SystemExit, match="Parley cannot start: SECRET_KEY is not the one"):
+        prepare_database(print)
+
+
+def test_key_is_changed_beside_the_earlier_one(settings: Settings) -> None:
+    """OPS-10: a process that knows both may start, and then the new key is that of the installation."""
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = OTHER, [OWN]
+    assert require_own_key() == ""
+    settings.SECRET_KEY_FALLBACKS = []
+    assert require_own_key() == ""
+    assert stored() == mark_of(OTHER)
+
+
+def test_operator_accepts_a_key_whose_predecessor_is_lost(settings: Settings) -> None:
+    """OPS-10: `acceptkey` ends the refusal."""
+    settings.SECRET_KEY = OTHER
+    call_command("acceptkey")
+    assert require_own_key() == ""
+
+
+def test_first_start_after_a_restore_says_which_key_is_right(settings: Settings) -> None:
+    """OPS-10: a restored database has no mark."""
+    forget_key()
+    settings.SECRET_KEY = OTHER
+    assert require_own_key() == ""
+    assert stored() == mark_of(OTHER)
