@@ -97,7 +97,7 @@ async def test_toolbar_covers_no_buttons_of_a_long_block(ana: Person, model: Wir
     """UI-11: both stay in sight in the same corner, also while the answer is written."""
     gate = asyncio.Event()
     code = "```python\n" + "".join(f"line_{number} = {number}\n" for number in range(90))
-    begun = [*openai.sse(openai.role(), *openai.text(code), done=False), gate]
+    begun: list[bytes | asyncio.Event] = [*openai.sse(openai.role(), *openai.text(code), done=False), gate]
     model.script(Reply([*begun, *openai.sse(*openai.text("```\nEnd."), openai.finish(), openai.usage())]))
     await ana.say("Go")
     answer = ana.answers.first

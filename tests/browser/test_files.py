@@ -114,7 +114,9 @@ async def test_page_of_the_workspace_is_previewed(ana: Person, model: WireServer
     await expect(ana.answers.last).to_contain_text("Done")
     await entry(ana, "page.html").click()
     copy = files(ana).get_by_role("button", name="Copy", exact=True)
-    inside = "button => button.offsetTop >= 0 && button.offsetTop + button.offsetHeight < button.parentElement.offsetHeight"
+    inside = (
+        "button => button.offsetTop >= 0 && button.offsetTop + button.offsetHeight < button.parentElement.offsetHeight"
+    )
     assert await copy.evaluate(inside)
     preview = files(ana).get_by_role("button", name="Preview")
     await preview.click()

@@ -75,7 +75,7 @@ async def told(ana: Person, model: WireServer) -> Person:
 async def test_each_part_of_an_answer_has_its_own_direction(ana: Person, model: WireServer) -> None:
     """MSG-10, LIVE-01: an answer that begins in Arabic has code, formulas and English as they are written, live too."""
     gate = asyncio.Event()
-    begun = [*openai.sse(openai.role(), *openai.text(ARABIC), done=False), gate]
+    begun: list[bytes | asyncio.Event] = [*openai.sse(openai.role(), *openai.text(ARABIC), done=False), gate]
     model.script(Reply([*begun, *openai.sse(*openai.text("End."), openai.finish(), openai.usage())]))
     await ana.say("Go")
     body = ana.answers.first.locator("[data-body]")
