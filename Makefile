@@ -10,12 +10,13 @@ ON_POSTGRES := $(PYTHON_ENV)/python scripts/on-postgres $(PYTEST) -n 4 -m "both_
 # Two at a time, the longest first. mypy has no workers: they must start within three seconds, a busy machine takes longer.
 LINTS := lint-types lint-static lint-django lint-layers lint-sources lint-templates
 
-.PHONY: help run link environment dev-environment test-needs lint $(LINTS) check words test test-all chaos
+.PHONY: help run link environment dev-environment test-needs lint $(LINTS) check assets words test test-all chaos
 
 help:
 	@echo "make run    start Parley and print a sign-in link   (settings: docs/configuration.md)"
 	@echo "make link   print a new sign-in link of the first administrator; earlier ones end"
 	@echo "make check  lint, plain words, types, import contracts, migrations, tests without a database"
+	@echo "make assets build static/dist from the pages' scripts and style sheets"
 	@echo "make words  find the words of the sources for locale/, and compile what is translated"
 	@echo "make test   all of that and every other test; one look at each screen, a share of the random cases"
 	@echo "make chaos  kill a team's processes at random for an hour, see docs/reliability.md   (STRIKES, SEED, SESSIONS)"
@@ -45,7 +46,9 @@ lint-types:
 	$(PYTHON_ENV)/mypy
 
 lint-static:
-	node_modules/.bin/prettier --check --log-level warn static
+	node_modules/.bin/prettier --check --log-level warn static scripts/assets.js
+	node_modules/.bin/oxlint --deny-warnings static/js scripts/assets.js
+	node scripts/assets.js --check
 
 lint-django:
 	$(PYTHON_ENV)/python manage.py makemigrations --check --dry-run
@@ -68,6 +71,10 @@ check test test-all: export PYTHONDONTWRITEBYTECODE =
 check: export PARLEY_DATA = $(CHECK_DATA)
 check: lint
 	$(PYTEST) -n 2 -m "not browser and not server and not database" $(addprefix --ignore=tests/,access admin browser flows postgres sqlite)
+
+assets:
+	@scripts/node-packages
+	@node scripts/assets.js
 
 words: dev-environment
 	@$(PYTHON_ENV)/python scripts/words

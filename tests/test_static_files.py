@@ -22,15 +22,14 @@ from django.test import Client, RequestFactory, override_settings
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from chat.assets import minifier, static_files, styles
-from chat.assets.bundles import folder_of
-from chat.assets.minifier import minified
-from chat.assets.scripts import modules_of
+from chat.assets import static_files
+from chat.assets.built import built
 from chat.assets.static_files import Delivery, Storage
 from chat.overrides import whole_files
 
 GOING = "v-00000000000000ff"
 SOURCE = Path(configured.BASE_DIR) / "static"
+TEMPLATES = Path(configured.BASE_DIR) / "templates"
 
 
 @pytest.fixture(scope="session")
@@ -57,97 +56,70 @@ def test_files_are_compressed_and_kept_for_ever(prepared: Path) -> None:
     delivery = Delivery(lambda request: None)
     static_files.prepare()
     for encoding, module in (("gzip", gzip), ("br", brotli)):
-        response = delivery(RequestFactory().get(static("js/pages/session.js"), HTTP_ACCEPT_ENCODING=encoding))
+        response = delivery(RequestFactory().get(static("dist/settings.js"), HTTP_ACCEPT_ENCODING=encoding))
         assert "immutable" in response["Cache-Control"]
         assert (response["Content-Encoding"], response["X-Content-Type-Options"]) == (encoding, "nosniff")
-        assert module.decompress(response.content) == (prepared / "js/pages/session.js").read_bytes()
+        assert module.decompress(response.content) == (prepared / "dist/settings.js").read_bytes()
 
 
-def test_all_that_modules_import_is_where_they_look_for_it(prepared: Path) -> None:
+def render(tags: str) -> str:
+    return Template("{% load parley %}" + tags).render(Context())
+
+
+def test_all_that_built_files_name_is_where_they_look_for_it(prepared: Path) -> None:
     """What is fetched ahead is what the modules import, by the same address: nothing comes twice."""
-    for script in ("js/pages/session.js", "js/pages/home.js", "js/pages/settings.js"):
-        for module in (script, *modules_of(script)):
-            text = (prepared / module).read_text()
-            for path in re.findall(r'(?:from ?|import ?|import\()"(\.[^"]+)"', text):
-                assert (prepared / posixpath.normpath(f"{posixpath.dirname(module)}/{path}")).is_file(), (module, path)
-            assert static(module).startswith(f"/static/{Storage.version}/js/") or "/vendor/" in static(module)
+    named = re.compile(r'(?:\b(?:from|import) ?|\bimport\(|\burl\()"?(\.[^")]+)')
+    for path in [*prepared.glob("dist/*.js"), *prepared.glob("dist/*.css")]:
+        for name in named.findall(path.read_text()):
+            assert (path.parent / name).is_file(), (path.name, name)
 
 
-def test_each_page_gets_its_modules_in_one_file(prepared: Path) -> None:
-    """What comes later has the same modules, not others of the same name."""
-    for script in static_files.SCRIPTS:
-        name = static_files.bundled(f"js/{script}")
-        page = Template("{% load parley %}{% script name %}").render(Context({"name": f"js/{script}"}))
-        assert re.findall('<script type="module" src="([^"]*)"', page) == [static(name)]
-        assert all("/vendor/" in address for address in re.findall('preload" href="([^"]*)"', page))
-        for module in modules_of(f"js/{script}"):
-            if module.startswith("js/"):
-                assert "$modules" in (prepared / folder_of(script) / module.removeprefix("js/")).read_text()
+@pytest.mark.parametrize("page", ["session", "home", "guest_home"])
+def test_a_page_loads_its_modules_at_once(prepared: Path, page: str) -> None:
+    """What is imported later imports the page's file, and so gets the same modules and not copies of them."""
+    html = render(f'{{% page_script "js/pages/{page}.js" %}}')
+    [early, file] = re.findall(r'<script (?:type="module" )?src="([^"]*)"', html)
+    assert early == static("dist/early.js")
+    text = (prepared / "dist" / posixpath.basename(file)).read_text()
+    imports = {static(posixpath.normpath(f"dist/{path}")) for path in re.findall(r'(?:from|import)"(\.[^"]+)"', text)}
+    assert imports == set(re.findall(r'<link rel="modulepreload" href="([^"]*)"', html))
+    assert all("/vendor/" in address for address in imports)
+    later = re.findall(r'import\("\./([^"]+)"\)', text)
+    assert any("palette" in name for name in later)
+    assert all(posixpath.basename(file) in (prepared / "dist" / name).read_text() for name in later)
 
 
-def test_only_comments_and_white_space_are_left_out_of_styles(prepared: Path) -> None:
-    for path in SOURCE.glob("css/*.css"):
-        text, made = path.read_text(), (prepared / path.relative_to(SOURCE)).read_text()
-        # Comments that share a line with code stay.
-        code = re.sub(r"(?ms)^[ \t]*/\*.*?\*/[ \t]*\n", "", text)
-        assert re.sub(r"\s+", "", made) == re.sub(r"\s+", "", code), path
+def test_every_source_that_a_template_names_is_built() -> None:
+    tags = re.compile(r'{% (?:stylesheet|script|module|page_script) "([^"]+)" %}')
+    names = {name for path in TEMPLATES.rglob("*.html") for name in tags.findall(path.read_text())}
+    assert {"css/all.css", "js/pages/session.js", "admin/js/page.js"} <= names
+    assert [name for name in names if not (SOURCE / name).is_file() or not (SOURCE / built(name).file).is_file()] == []
 
 
-needs_the_minifier = pytest.mark.skipif(not minifier.installed_version(), reason="there is no package of it for Macs")
-NESTED = """
-/** Names. */
-export const nested = (name, more) => {
-  const spaced = `${name}  ${more ? ` and  ${more}` : ""} `;
-  return spaced;
-};
-"""
+def test_a_source_that_is_not_built_is_named() -> None:
+    with pytest.raises(FileNotFoundError, match=r"no css/base.css: .* run `make assets`"):
+        built("css/base.css")
 
 
-@needs_the_minifier
-def test_minified_scripts_keep_what_is_in_their_texts() -> None:
-    """White space counts in template literals, and others import a module by the names that it exports."""
-    (made,) = minified({"a.js": NESTED}).values()
-    assert len(made) < 0.6 * len(NESTED)
-    assert "` and  ${" in made
-    assert "}  ${" in made
-    assert re.search(r"export const nested\b", made)
+def test_sources_are_not_delivered(prepared: Path) -> None:
+    assert {path.name for path in prepared.iterdir()} >= {"dist", "vendor", "admin", "icons.svg"}
+    assert [name for name in ("js", "css") if (prepared / name).exists()] == []
 
 
-@needs_the_minifier
-def test_pages_get_minified_scripts(prepared: Path) -> None:
-    for path in [*prepared.glob("js/pages/*.js"), *prepared.glob("js-*/pages/*.js")]:
-        assert "\n  " not in path.read_text(), path
-
-
-@needs_the_minifier
-def test_scripts_stay_as_they_are_where_they_cannot_be_minified(caplog: pytest.LogCaptureFixture) -> None:
-    """A page works with either; only its size differs."""
-    broken = {"a.js": "const = ;"}
-    assert minified(broken) == broken
-    assert "without being minified" in caplog.text
-
-
-def test_scripts_stay_as_they_are_without_a_minifier(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no package of it for Macs."""
-    monkeypatch.setattr(minifier, "installed_version", lambda: "")
-    assert minified({"a.js": NESTED}) == {"a.js": NESTED}
-
-
-def test_pages_load_all_their_styles_in_one_file(prepared: Path) -> None:
-    """What opens at a button has another file, and pages of their own add their sheet."""
-    page = Template("{% load parley %}{% stylesheets %}{% stylesheets names %}|{% late_stylesheets %}").render(
-        Context({"names": [*styles.STYLES, "css/home.css"]})
-    )
-    at_once, late = (re.findall(f'href="/static/{Storage.version}/([^"]*)"', part) for part in page.split("|"))
-    assert (at_once, late) == ([styles.ALL, "css/home.css"], [styles.ALL_LATE])
-    for name, sheets in ((styles.ALL, [*styles.EVERYWHERE, *styles.STYLES]), (styles.ALL_LATE, styles.LATE)):
-        assert (prepared / name).read_text() == "".join((prepared / sheet).read_text() for sheet in sheets)
+def test_pages_load_the_sources_with_debug(settings: Settings) -> None:
+    settings.DEBUG = True
+    html = render('{% stylesheet "css/all.css" %}{% page_script "js/pages/session.js" %}')
+    assert re.findall(r'(?:src|href)="/static/([^"]*)"', html) == [
+        "css/all.css",
+        "js/pages/early.js",
+        "js/pages/session.js",
+    ]
 
 
 def test_nothing_is_made_again_when_nothing_has_changed(prepared: Path) -> None:
-    before = (prepared / "js/pages/session.js").stat().st_mtime_ns
+    before = (prepared / "dist/settings.js").stat().st_mtime_ns
     static_files.prepare()
-    assert (prepared / "js/pages/session.js").stat().st_mtime_ns == before
+    assert (prepared / "dist/settings.js").stat().st_mtime_ns == before
 
 
 def test_pages_from_before_an_update_still_find_their_files(prepared: Path) -> None:
@@ -172,7 +144,7 @@ def test_what_others_are_at_work_on_holds_nobody_up(prepared: Path) -> None:
     static_files.prepare()
     assert delivery(RequestFactory().get(f"/static/{GOING}/a.js")) is None
     assert not any(".making" in url for url in delivery.files)
-    assert f"/static/{prepared.name}/js/pages/session.js" in delivery.files
+    assert f"/static/{prepared.name}/dist/settings.js" in delivery.files
     assert half.is_dir()
 
 
@@ -202,7 +174,7 @@ def test_a_version_that_was_taken_away_is_not_found(prepared: Path) -> None:
     delivery = Delivery(lambda request: None)
     static_files.prepare()
     shutil.rmtree(prepared)
-    assert delivery(RequestFactory().get(static("js/pages/session.js"))).status_code == 404
+    assert delivery(RequestFactory().get(static("dist/settings.js"))).status_code == 404
 
 
 def test_address_changes_with_any_content(prepared: Path, settings: Settings, tmp_path: Path) -> None:
@@ -229,7 +201,7 @@ def test_file_can_be_served_by_whitenoise_alone(prepared: Path, monkeypatch: pyt
     monkeypatch.setattr(whole_files, "SEND_WHOLE_FILES", False)
     delivery = Delivery(lambda request: None)
     static_files.prepare()
-    response = delivery(RequestFactory().get(static("js/pages/session.js")))
+    response = delivery(RequestFactory().get(static("dist/settings.js")))
     assert isinstance(response, FileResponse)
     with closing(response):
-        assert response.getvalue() == (prepared / "js/pages/session.js").read_bytes()
+        assert response.getvalue() == (prepared / "dist/settings.js").read_bytes()

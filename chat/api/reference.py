@@ -84,7 +84,7 @@ def show(request: HttpRequest) -> HttpResponse:
     groups, objects = reference()
     origin = settings.PUBLIC_URL or f"{request.scheme}://{request.get_host()}"
     example = f'curl -H "Authorization: Bearer parley_…" {origin}/api/me'
-    values = {"styles": ["css/reference.css"], "example": example, "groups": groups, "objects": objects}
+    values = {"example": example, "groups": groups, "objects": objects}
     return render(request, "api/reference.html", values)
 
 

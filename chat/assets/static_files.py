@@ -1,7 +1,7 @@
 """Serve static/: compressed, at URLs that change with the content, so that browsers cache them for ever.
 
-All files are copied into one folder that is named for the content of them all. The page's modules import each other by
-relative paths, and styles likewise: within the folder these hold as they are, and no file is fetched by two names.
+All files are copied into one folder that is named for the content of them all. Scripts and styles name each other by
+relative paths: within the folder these hold as they are, and no file is fetched by two names.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.http import HttpRequest, HttpResponse
 from whitenoise.compress import Compressor  # type: ignore[import-untyped]  # it ships no types
 
-from chat.assets import bundles, minifier, styles
-from chat.assets.bundles import CannotBundleError, bundle, folder_of
 from chat.overrides.whole_files import WholeFileMiddleware
 
 logger = logging.getLogger(__name__)
 
-# The pages' scripts, in js/.
-SCRIPTS = ("pages/session.js", "pages/home.js", "pages/guest_home.js", "pages/settings.js")
+# scripts/assets.js builds static/dist/ from these, and pages load only that.
+SOURCES = ("js/", "css/")
 # Pages that were loaded before an update still ask for what they import late.
 KEPT_VERSIONS = 3
 # Making a version takes seconds; what has been in the making for so long, its process has left behind.
@@ -42,8 +40,6 @@ ABANDONED_SECONDS = 3600.0
 FIRST_VISIT = 30_000
 # Above this, the better qualities take most of a minute. Such a file is loaded when a message needs it.
 LARGE = 500_000
-_COMMENT_LINES = re.compile(rb"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
-_CSS_LINES = re.compile(rb"(?<=[{};,])\s*\n\s*")
 _VERSIONED = re.compile(r"/(v-[0-9a-f]{16})/")
 
 
@@ -54,17 +50,6 @@ class Storage(StaticFilesStorage):
 
     def url(self, name: str | None) -> str:
         return super().url(f"{self.version}/{name}" if self.version and name else name)
-
-
-def is_prepared() -> bool:
-    return bool(Storage.version)
-
-
-def bundled(script: str) -> str:
-    """Name the file that has a page's script with all that it imports; "" where there is none."""
-    name = f"{folder_of(script)}/{script.removeprefix('js/')}"
-    there = is_prepared() and (Path(settings.PREPARED_STATIC) / Storage.version / name).is_file()
-    return name if there else ""
 
 
 class Delivery(WholeFileMiddleware):
@@ -115,19 +100,19 @@ def prepare() -> None:
 
 
 def _files() -> dict[str, Path]:
-    """All files by their names; the first finder that knows a name has it."""
+    """Return the files to serve by their names; the first finder that knows a name has it."""
     found: dict[str, Path] = {}
     for finder in finders.get_finders():
         for name, storage in finder.list([".*"]):
-            found.setdefault(name, Path(storage.path(name)))
+            if not name.startswith(SOURCES):
+                found.setdefault(name, Path(storage.path(name)))
     return found
 
 
 def _fingerprint(files: dict[str, Path]) -> str:
-    total = sha256(minifier.installed_version().encode())
-    # What makes files of files counts too.
-    makers = {"": Path(__file__), " ": Path(bundles.__file__), "  ": Path(minifier.__file__)}
-    for name, path in sorted((makers | files).items()):
+    total = sha256()
+    # How this module compresses them counts, too.
+    for name, path in sorted({"": Path(__file__), **files}.items()):
         total.update(f"{name}\0{sha256(path.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest()[:16]
 
@@ -151,17 +136,7 @@ def _make(folder: Path, files: dict[str, Path]) -> None:
         for name, path in files.items():
             target = aside / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            content = path.read_bytes()
-            if name.startswith(("js/", "css/")):
-                content = _COMMENT_LINES.sub(b"", content)
-            if name.startswith("css/"):
-                content = _CSS_LINES.sub(b"", content)
-            target.write_bytes(content)
-        for name, sheets in ((styles.ALL, (*styles.EVERYWHERE, *styles.STYLES)), (styles.ALL_LATE, styles.LATE)):
-            (aside / name).write_bytes(b"".join((aside / sheet).read_bytes() for sheet in sheets if sheet in files))
-        for script in SCRIPTS:
-            _bundle(aside, script)
-        _minify(aside)
+            target.write_bytes(path.read_bytes())
         packable = [path for path in aside.rglob("*") if path.is_file() and compressor.should_compress(path.name)]
         with ThreadPoolExecutor() as pool:  # the compressors let other threads run
             list(pool.map(compressor.compress, map(str, packable)))
@@ -172,29 +147,6 @@ def _make(folder: Path, files: dict[str, Path]) -> None:
             raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-
-
-def _bundle(folder: Path, script: str) -> None:
-    """Put a page's modules into one file; where that cannot be done they stay as they are."""
-    source = folder / "js"
-    modules = {path.relative_to(source).as_posix(): path.read_text(encoding="utf-8") for path in source.glob("*/*.js")}
-    try:
-        made = bundle(script, modules)
-    except CannotBundleError as error:
-        logger.warning("The page's modules are delivered one by one: %s", error)
-        return
-    place = folder / folder_of(script)
-    for name, text in made.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text(text, encoding="utf-8")
-
-
-def _minify(folder: Path) -> None:
-    """Minify the scripts of pages, alone and in bundles; those of others come minified."""
-    paths = [path for place in ("js", *map(folder_of, SCRIPTS)) for path in (folder / place).rglob("*.js")]
-    scripts = {str(path): path.read_text(encoding="utf-8") for path in paths}
-    for path, text in minifier.minified(scripts).items():
-        Path(path).write_text(text, encoding="utf-8")
 
 
 def _forget_old(root: Path, present: str) -> None:

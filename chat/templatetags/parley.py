@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 
 from django import template
@@ -13,9 +12,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 
-from chat.assets import styles
-from chat.assets.scripts import modules_of
-from chat.assets.static_files import Storage, bundled, is_prepared
+from chat.assets.built import built
+from chat.assets.static_files import Storage
 from chat.caches import kept_unless_debug
 from chat.rendering.messages.attachments import attached
 from chat.rendering.session_rows import row_html
@@ -62,17 +60,9 @@ def icon(name: str) -> SafeString:
 
 
 @register.simple_tag
-def stylesheets(names: Iterable[str] = ()) -> SafeString:
-    """Load style sheets of static/; without `names`, those of every page. Once prepared, most are in one file."""
-    if is_prepared():
-        return _links(name for name in names if name not in styles.STYLES) if names else _links((styles.ALL,))
-    return _links(names or styles.EVERYWHERE)
-
-
-@register.simple_tag
-def late_stylesheets() -> SafeString:
-    """Load the style sheets of what opens at a button or a key."""
-    return _links((styles.ALL_LATE,) if is_prepared() else styles.LATE)
+def stylesheet(name: str) -> SafeString:
+    """Load a style sheet of static/ with all that it imports."""
+    return format_html('<link rel="stylesheet" href="{}">', static(built(name).file))
 
 
 @register.simple_tag(takes_context=True)
@@ -82,18 +72,24 @@ def push_digest(context: Context) -> str:
     return str(session.get(PUSH, "")) if session.get(PUSH_KEY) == web_push.key_id() else ""
 
 
-def _links(names: Iterable[str]) -> SafeString:
-    return format_html_join("\n", '<link rel="stylesheet" href="{}">', ((static(name),) for name in names))
+@register.simple_tag
+def script(name: str) -> SafeString:
+    """Load a script of static/ that is no module."""
+    return format_html('<script src="{}"></script>', static(built(name).file))
 
 
 @register.simple_tag
-def script(name: str) -> SafeString:
-    """Load a module of static/ and, at once with it, all that it imports; what is done before waits for it."""
-    whole = bundled(name)
-    imports = ((static(module),) for module in modules_of(name) if not whole or module.startswith("vendor/"))
-    preloads = format_html_join("\n", '<link rel="modulepreload" href="{}">', imports)
-    early = format_html('<script src="{}"></script>', static("js/pages/early.js"))
-    return format_html('{}\n{}\n<script type="module" src="{}"></script>', early, preloads, static(whole or name))
+def module(name: str) -> SafeString:
+    """Load a module of static/ and, at once with it, all that it imports."""
+    file, imports = built(name)
+    preloads = format_html_join("", '<link rel="modulepreload" href="{}">\n', ((static(path),) for path in imports))
+    return format_html('{}<script type="module" src="{}"></script>', preloads, static(file))
+
+
+@register.simple_tag
+def page_script(name: str) -> SafeString:
+    """Load a page's module. What a user does before it runs waits for it."""
+    return format_html("{}\n{}", script("js/pages/early.js"), module(name))
 
 
 @kept_unless_debug

@@ -30,7 +30,6 @@ from chat.services.people import members_agents as service
 from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, AgentSettings
 from chat.views.requests import SignedInRequest, number, number_or_404, signed_in, workspace_page
 
-STYLES = ["css/dialog.css", "css/settings.css"]
 INPUT = {"class": "input", "autocomplete": "off", "dir": "auto"}
 
 
@@ -108,7 +107,6 @@ def agents(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
         "archived": _listed([each for each in seen if each.row.archived_at]),
         "offered": presets.presets(),
         "refused": refused,
-        "styles": STYLES,
     }
     return render(request, "workspace/agents.html", values, status=422 if refused else 200)
 
@@ -225,7 +223,6 @@ def _form(
         "refused": refused.message if refused and not form.shows_errors() else "",
         "revision": seen or (row.revision if row else None),
         "newer": refused.details.get("revision") if refused else None,
-        "styles": STYLES,
     }
     return render(request, "workspace/agent.html", values, status=422 if refused else 200)
 

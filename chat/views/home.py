@@ -32,7 +32,6 @@ from chat.views.profile_pictures import picture_urls
 from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 from chat.zones import zone_of
 
-STYLES = [f"css/{name}.css" for name in ("rail", "header", "home", "composer", "completion", "dialog", "menu")]
 RECENT = 4
 # How an operator connects a model; the home page shows them while there is only the demo agent.
 SETTINGS_OF_MODELS = (
@@ -200,7 +199,6 @@ def _home(
         values = {
             "first_name": first_name,
             "recent": recent(request.user, RECENT),
-            "styles": STYLES,
             **rail_values(request, places),
         }
         return render(request, "chat/guest_home.html", values, status=status)
@@ -215,7 +213,6 @@ def _home(
         "limit": settings.MAX_MESSAGE_CHARS,
         "refused": refused,
         "recent": recent(request.user, RECENT, places.within),
-        "styles": STYLES,
         **rail_values(request, places),
     }
     return render(request, "chat/home.html", values, status=status)

@@ -71,7 +71,6 @@ def file(request: SignedInRequest, file_id: str) -> HttpResponse:
     passages = queries.passages_of(row, start, PASSAGES)
     last = passages[-1].number if passages else row.passage_count
     values = {
-        "styles": ["css/dialog.css", "css/settings.css"],
         "file": row,
         "passages": passages,
         "cited": cited,
@@ -159,7 +158,6 @@ def _page(
         refused["search"] = error.message
     rows = list(queries.files_in(workspace.pk))
     values = {
-        "styles": ["css/dialog.css", "css/settings.css"],
         "workspace": workspace,
         "files": [_shown(row, request, manages=manages) for row in rows],
         "removed": [_shown(row, request, manages=manages) for row in queries.removed_from(workspace.pk)[:FOUND]],

@@ -190,7 +190,6 @@ def _page(
     more = more or {}
     refused_part = next(iter(more.get("refused", {})), "")
     values = {
-        "styles": ["css/dialog.css", "css/settings.css"],
         "workspace": workspace,
         "servers": [_shown(request, server, more) for server in service.servers_of(request.user, workspace.pk)],
         "form": ServerForm(request.POST if refused_part == "add" else None, initial=_initial(), auto_id="new-%s"),

@@ -14,7 +14,6 @@ from django.views.decorators.http import require_GET
 
 from chat import ids
 from chat.access import deleted_session_for, session_for
-from chat.assets.styles import STYLES
 from chat.bus.events import StatusChanged
 from chat.errors import NoSuchSession
 from chat.models import Session, SessionRole, User
@@ -76,7 +75,6 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "limit": settings.MAX_MESSAGE_CHARS,
         "participation": state_of(request.user, row),
         **rail_values(request, places, row.pk),
-        "styles": STYLES,
         **_messages(page),
     }
     response = render(request, "chat/session.html", values)

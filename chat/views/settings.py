@@ -184,7 +184,6 @@ def _guests(request: SignedInRequest) -> list[dict[str, Any]]:
 def _page(request: SignedInRequest, more: Values | None = None, status: int = 200) -> HttpResponse:
     notes, removed = kept_and_removed(user=request.user)
     values = {
-        "styles": ["css/dialog.css", "css/settings.css"],
         "has_way_back": can_sign_in_again(request.user),
         "picture": picture_url(request.user),
         "languages": settings.LANGUAGES,

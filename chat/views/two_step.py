@@ -134,7 +134,6 @@ def add_app(request: SignedInRequest) -> HttpResponse:
             return _added(request, codes, _("Authenticator app set up."))
     adapter = get_adapter()
     values = {
-        "styles": ["css/settings.css"],
         "qr_code": adapter.build_totp_svg(adapter.build_totp_url(request.user, secret)),
         "secret": " ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
         "refused": refused,
@@ -161,7 +160,6 @@ def add_passkey(request: SignedInRequest) -> HttpResponse:
     if not may_use_passkeys(request):
         return redirect("two-step")
     values = {
-        "styles": ["css/settings.css"],
         "passkey_options": second_factor.new_passkey_options(user=request.user),
         "name": request.POST.get("name", ""),
         "refused": refused,
@@ -177,12 +175,11 @@ def _added(request: SignedInRequest, codes: list[str], message: str) -> HttpResp
 
 def _codes_page(request: SignedInRequest, codes: list[str]) -> HttpResponse:
     """Show new recovery codes in the answer itself: they cannot be shown again."""
-    return render(request, "settings/recovery_codes.html", {"styles": ["css/settings.css"], "codes": codes})
+    return render(request, "settings/recovery_codes.html", {"codes": codes})
 
 
 def _page(request: SignedInRequest, refused: ServiceError | None = None) -> HttpResponse:
     values: dict[str, Any] = {
-        "styles": ["css/settings.css"],
         "factors": second_factor.factors_of(request.user),
         "is_missing": second_factor.is_missing(request.user, request.session),
         "is_required": second_factor.is_required(request.user),

@@ -163,7 +163,6 @@ def _page(
     more = more or {}
     refused = more.get("refused", {})
     values = {
-        "styles": ["css/dialog.css", "css/settings.css"],
         "workspace": workspace,
         "webhooks": [_shown(request, each, more) for each in service.webhooks_of(request.user, workspace.pk)],
         "new": _asked(request, "new") if "add" in refused else Fields("new"),

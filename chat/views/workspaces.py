@@ -149,7 +149,6 @@ def _page(
     granted = PERMISSIONS[mine.role]
     notes, removed = kept_and_removed(workspace=workspace)
     values = {
-        "styles": ["css/dialog.css", "css/settings.css"],
         "workspace": workspace,
         "may": {permission.value: True for permission in granted},
         "my_role": Membership.Role(mine.role).label,

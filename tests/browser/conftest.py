@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.browser.gallery import Showcase, open_showcase
 from tests.browser.launch import Browsers
 from tests.browser.person import Person
 from tests.support.prepared import copy
-from tests.support.server import Server
+from tests.support.server import ROOT, Server
 from tests.support.shared_server import SharedServers
 from tests.wire.server import WireServer
 
@@ -57,6 +58,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def runs_in_firefox(item: pytest.Item) -> bool:
     call = getattr(item, "callspec", None)
     return call is not None and call.params.get("browser") == "firefox"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fresh_assets() -> None:
+    """Fail when what the servers deliver was built from other sources; without Node the lint alone checks that."""
+    if (ROOT / "node_modules/esbuild").is_dir():
+        check = subprocess.run(["node", "scripts/assets.js", "--check"], cwd=ROOT, capture_output=True, text=True)
+        assert check.returncode == 0, check.stderr
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -13,8 +13,6 @@ from tests.browser.person import WINDOW, Person
 from tests.browser.test_accessibility import RULES, violations
 from tests.browser.test_chat import reply
 from tests.support.server import Server
-from tests.wire import openai
-from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
 NOTES = "Fast[^1], and cheap[^b].\n\nFast[^1] again.\n\n> [!WARNING]\n> Mind the gap.\n\n[^1]: Very.\n[^b]: Quite."
@@ -97,8 +95,7 @@ async def test_toolbar_covers_no_buttons_of_a_long_block(ana: Person, model: Wir
     """UI-11: both stay in sight in the same corner, also while the answer is written."""
     gate = asyncio.Event()
     code = "```python\n" + "".join(f"line_{number} = {number}\n" for number in range(90))
-    begun: list[bytes | asyncio.Event] = [*openai.sse(openai.role(), *openai.text(code), done=False), gate]
-    model.script(Reply([*begun, *openai.sse(*openai.text("```\nEnd."), openai.finish(), openai.usage())]))
+    model.script(reply(code, gate=gate, rest=("```\nEnd.",)))
     await ana.say("Go")
     answer = ana.answers.first
     await expect(answer).to_contain_text("line_89")

@@ -12,8 +12,6 @@ from playwright.async_api import Browser, Route, expect
 from tests.browser.gallery import Showcase, visit
 from tests.browser.person import Person
 from tests.browser.test_chat import reply
-from tests.wire import openai
-from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
 PNG = base64.b64decode(
@@ -75,8 +73,7 @@ async def told(ana: Person, model: WireServer) -> Person:
 async def test_each_part_of_an_answer_has_its_own_direction(ana: Person, model: WireServer) -> None:
     """MSG-10, LIVE-01: an answer that begins in Arabic has code, formulas and English as they are written, live too."""
     gate = asyncio.Event()
-    begun: list[bytes | asyncio.Event] = [*openai.sse(openai.role(), *openai.text(ARABIC), done=False), gate]
-    model.script(Reply([*begun, *openai.sse(*openai.text("End."), openai.finish(), openai.usage())]))
+    model.script(reply(ARABIC, gate=gate, rest=("End.",)))
     await ana.say("Go")
     body = ana.answers.first.locator("[data-body]")
     await expect(body.locator("math")).to_be_visible()

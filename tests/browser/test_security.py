@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Dialog, Request, expect
+from playwright.async_api import Dialog, Request, Route, expect
 
 from agents.messages import Json
 from chat.rendering.markdown.live_text import LiveText
@@ -57,6 +58,11 @@ class Watch:
             self.happened.append(request.url)
 
 
+async def send_source(route: Route) -> None:
+    """Answer with a module of static/: pages get these in one file, of which nothing can be imported."""
+    await route.fulfill(path=ROOT / "static" / urlsplit(route.request.url).path.removeprefix("/sources/"))
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def watch(ana: Person, server: Server) -> AsyncIterator[Watch]:
     watch = Watch(ana, server)
@@ -80,6 +86,7 @@ def frames_of(text: str) -> list[Json]:
 @pytest.mark.usefixtures("watch")
 async def test_hostile_text_does_nothing_while_it_streams(ana: Person) -> None:
     """MSG-12, LIVE-01: checked in the page itself, at many moments of each text."""
+    await ana.page.route("**/sources/**", send_source)
     await ana.sees_connection("Connected")
     for start in range(0, len(VECTORS), 50):
         assert await ana.page.evaluate(STREAM, [frames_of(text) for text in VECTORS[start : start + 50]]) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
@@ -15,8 +14,6 @@ from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import reverse
 
-from chat.assets.scripts import modules_of
-from chat.assets.styles import STYLES
 from chat.models import ChatMessage, Session, SessionRole, User
 from chat.services.messages.sending import send_message
 from chat.services.people import accounts, sharing
@@ -120,7 +117,7 @@ def test_every_static_file_is_there(pages: Pages) -> None:
         for name, value in attributes.items()
         if name in ("src", "href") and value.startswith("/static/")
     }
-    assert {"js/pages/session.js", "js/pages/home.js", "css/tokens.css", "icons.svg"} <= references
+    assert {"dist/settings.js", "dist/all.css", "vendor/htmx/htmx.esm.min.js", "icons.svg"} <= references
     assert [path for path in references if finders.find(path) is None] == []
 
 
@@ -164,23 +161,6 @@ def test_every_action_in_the_markup_has_its_handler(pages: Pages) -> None:
     scripts = "\n".join(path.read_text() for path in (STATIC / "js").glob("*/*.js"))
     handled = {action for action in actions if re.search(rf'["\n ]{action}["(:=\] ]|data-action={action}\]', scripts)}
     assert actions - handled == set()
-
-
-def test_pages_preload_just_their_scripts() -> None:
-    """A page preloads its script's static imports, direct and indirect, but no dynamic ones."""
-    sources = {f"js/{path.parent.name}/{path.name}": path.read_text() for path in (STATIC / "js").glob("*/*.js")}
-    for page in ("js/pages/session.js", "js/pages/home.js"):
-        modules = modules_of(page)
-        assert "vendor/htmx/htmx.esm.min.js" in modules
-        imported = {name for module in (page, *modules) for name in imports(module, sources.get(module, ""))}
-        assert imported == {module for module in modules if module in sources}
-    assert [name for name in STYLES if finders.find(name) is None] == []
-
-
-def imports(module: str, source: str) -> list[str]:
-    found = re.findall(r'^import [^(]*?"(\.[\w./-]+\.js)"', source, re.MULTILINE)
-    paths = [posixpath.normpath(f"{posixpath.dirname(module)}/{path}") for path in found]
-    return [path for path in paths if path.startswith("js/")]
 
 
 def test_vendored_files_are_the_listed_ones() -> None:

@@ -14,7 +14,7 @@ import { fill, words } from "../ui/i18n.js";
 import { say } from "../ui/notice.js";
 import { late } from "../ui/late.js";
 import { notice } from "../ui/notice.js";
-import { openBox, openMenu, place, unlessOvertaken } from "../ui/popover.js";
+import { openBox, openMenu, place } from "../ui/popover.js";
 
 // An archived session: its owner can restore it by a button in the composer's place.
 
