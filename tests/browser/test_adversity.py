@@ -43,7 +43,7 @@ async def test_what_did_not_come_is_said_and_comes_the_next_time(ana: Person) ->
 
 
 async def test_links_leave_the_page_only_while_the_server_can_be_reached(ana: Person) -> None:
-    """LIVE-04: offline, no link replaces the page by the browser's error page; refused sockets are no reason."""
+    """LIVE-04: offline, no link replaces what one reads by the browser's error page; refused sockets are no reason."""
     page, network = ana.page, Network()
     await page.route_web_socket("**/ws/**", network.lead)
     await page.reload()

@@ -43,7 +43,7 @@ async def test_agent_is_chosen_where_a_session_begins(model: WireServer, server:
     await expect(models.get_by_role("option", selected=True)).to_contain_text("large")
     await ana.page.keyboard.type("rev")
     await ana.page.keyboard.press("Enter")
-    await expect(button).to_be_focused()
+    await expect(ana.page.get_by_label("First message")).to_be_focused()
     await expect(button).to_have_accessible_name("Agent: Reviewer Model: wire-small")
     await ana.page.get_by_label("First message").fill("Is this good?")
     await ana.page.get_by_role("button", name="Send").click()

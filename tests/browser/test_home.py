@@ -163,7 +163,7 @@ async def test_suggestion_tells_what_it_sends(ana: Person, model: WireServer) ->
 
 
 async def test_suggestion_that_needs_words_is_completed_first(ana: Person) -> None:
-    """UI-11: one with "…" is put into the composer, the caret at its end, and sends nothing; Ctrl+Z takes it back."""
+    """UI-11: one with "…" is put into the composer, with the caret at its end, and sends nothing; Ctrl+Z undoes it."""
     await home(ana)
     here = ana.page.url
     await field(ana).fill("Half a thought")

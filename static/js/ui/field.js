@@ -26,7 +26,7 @@ export function restore(words) {
   write(field.value ? `${words}\n\n${field.value}` : words);
 }
 
-/** Puts a text back that was being typed elsewhere, with the caret at its end: the next key goes on with it. */
+/** Puts a text back that was being typed elsewhere, with the caret at its end: the next key continues it. */
 export function restoreTyped(words) {
   if (words) restore(words);
   field.focus({ preventScroll: true });
