@@ -3,7 +3,7 @@
 import { build } from "esbuild";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { basename, join, parse, posix } from "node:path";
+import { basename, extname, join, parse, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const STATIC = fileURLToPath(new URL("../static", import.meta.url));
@@ -68,64 +68,85 @@ function afterPage(page) {
 
 /** Builds one page by itself: the chunks that pages would share are many and small. */
 function buildModule(source) {
-  const name = nameOf(source);
   return build({
     ...OPTIONS,
-    entryPoints: [{ in: source, out: name }],
+    entryPoints: [source],
     format: "esm",
     splitting: true,
-    chunkNames: `${name}-[name]-[hash]`,
+    chunkNames: "[name]-[hash]",
     plugins: [afterPage(source)],
   });
 }
 
-function buildOthers(sources, options) {
-  return build({ ...OPTIONS, ...options, entryPoints: sources.map((source) => ({ in: source, out: nameOf(source) })) });
+/**
+ * Returns the names that a page's files get in place of those with hashes. The folder in which a server delivers them is
+ * named for the content, and names that stay make small changes in the repository.
+ */
+function namesOf(source, outputs) {
+  const page = nameOf(source);
+  const names = new Map();
+  for (const [path, { entryPoint, inputs }] of Object.entries(outputs)) {
+    const [first] = Object.keys(inputs).sort();
+    if (source in inputs) names.set(basename(path), `${page}.js`);
+    else if (!entryPoint) names.set(basename(path), `${page}-shared-${parse(first).name}.js`);
+    else if (entryPoint !== source) names.set(basename(path), `${page}-${parse(entryPoint).name}.js`);
+    // What is left imports the page's chunk and nothing else: pages load the chunk.
+  }
+  return names;
 }
 
-/** Returns the file that has a source, and what a browser can fetch at once with it. */
-function described(source, outputs) {
-  const chunk = Object.entries(outputs).find(([, { inputs }]) => source in inputs);
-  const [file, { imports }] = chunk ?? Object.entries(outputs).find(([, { entryPoint }]) => entryPoint === source);
-  const paths = imports
-    .filter(({ kind }) => kind === "import-statement")
-    .map(({ path, external }) => (external ? posix.join("dist", path) : path));
-  return { file, imports: [...new Set(paths)].sort() };
+/** Returns the page's files by name, and the vendored modules that it imports, for the browser to fetch at once. */
+async function moduleFiles(source) {
+  const { metafile, outputFiles, warnings } = await buildModule(source);
+  const names = namesOf(source, metafile.outputs);
+  const own = Object.values(metafile.outputs).find(({ inputs }) => source in inputs);
+  const vendored = own.imports.filter(({ external }) => external).map(({ path }) => posix.join("dist", path));
+  const renamed = (text) =>
+    [...names].reduce((now, [hashed, name]) => now.replaceAll(`./${hashed}`, `./${name}`), text);
+  const files = outputFiles
+    .filter(({ path }) => names.has(basename(path)))
+    .map(({ path, text }) => [names.get(basename(path)), renamed(text)]);
+  return { files, warnings, imports: [...new Set(vendored)].sort() };
+}
+
+/** Returns files that import nothing. */
+async function otherFiles(sources, options) {
+  const entryPoints = sources.map((source) => ({ in: source, out: nameOf(source) }));
+  const { outputFiles, warnings } = await build({ ...OPTIONS, ...options, entryPoints });
+  return { files: outputFiles.map(({ path, text }) => [basename(path), text]), warnings, imports: [] };
 }
 
 /** Returns the contents of all files of static/dist/ by their names. */
 async function made() {
-  const files = new Map();
+  const all = new Map();
   const manifest = {};
   async function add(sources, building) {
-    const { metafile, outputFiles, warnings } = await building;
+    const { files, warnings, imports } = await building;
     if (warnings.length) throw new Error("Warnings count as errors.");
-    for (const source of sources) manifest[source] = described(source, metafile.outputs);
-    for (const { path, contents } of outputFiles) {
-      const { entryPoint } = metafile.outputs[posix.relative(STATIC, path)];
-      // A page whose chunk is loaded by itself needs no file that imports the chunk.
-      if (!sources.includes(entryPoint) || manifest[entryPoint].file === posix.relative(STATIC, path))
-        files.set(basename(path), Buffer.from(contents));
+    for (const source of sources) manifest[source] = { file: `dist/${nameOf(source)}${extname(source)}`, imports };
+    for (const [name, text] of files) {
+      if (all.has(name)) throw new Error(`Two files would be static/dist/${name}.`);
+      all.set(name, text);
     }
   }
   // Where esbuild minifies, it ignores unused imports of what is not there. Browsers refuse them, with DEBUG.
   await build({ ...OPTIONS, entryPoints: MODULES, format: "esm", splitting: true, minify: false });
-  for (const source of MODULES) await add([source], buildModule(source));
-  await add(SCRIPTS, buildOthers(SCRIPTS, { format: "iife" }));
-  await add(STYLES, buildOthers(STYLES));
-  return files.set("manifest.json", Buffer.from(`${JSON.stringify(manifest, null, 1)}\n`));
+  for (const source of MODULES) await add([source], moduleFiles(source));
+  await add(SCRIPTS, otherFiles(SCRIPTS, { format: "iife" }));
+  await add(STYLES, otherFiles(STYLES));
+  return all.set("manifest.json", `${JSON.stringify(manifest, null, 1)}\n`);
 }
 
 async function isFresh(files) {
   const there = existsSync(DIST) ? await readdir(DIST) : [];
-  const same = there.map(async (name) => files.get(name)?.equals(await readFile(join(DIST, name))));
+  const same = there.map(async (name) => files.get(name) === (await readFile(join(DIST, name), "utf8")));
   return there.length === files.size && (await Promise.all(same)).every(Boolean);
 }
 
 async function write(files) {
   await rm(DIST, { recursive: true, force: true });
   await mkdir(DIST);
-  for (const [name, contents] of files) await writeFile(join(DIST, name), contents);
+  for (const [name, text] of files) await writeFile(join(DIST, name), text);
 }
 
 try {

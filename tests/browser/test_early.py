@@ -12,7 +12,7 @@ from playwright.async_api import Route, WebSocketRoute, expect
 from tests.browser.person import Person
 from tests.support.server import Server
 
-MODULES = re.compile(r"/dist/(session|home|settings)(-chunk-\w+)?\.js$")
+MODULES = re.compile(r"/dist/(session|home|settings)\.js$")
 
 
 @asynccontextmanager
