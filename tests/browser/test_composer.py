@@ -210,7 +210,7 @@ async def test_withdrawn_message_goes_back_to_the_composer(ana: Person, model: W
     await expect(ana.queue).to_have_count(0)
     await expect(ana.composer).to_have_value("In the way")
     await ana.page.get_by_role("button", name="Undo").click()
-    await expect(ana.composer).to_have_value("Second thoughts\nIn the way")
+    await expect(ana.composer).to_have_value("Second thoughts\n\nIn the way")
     gate.set()
 
 

@@ -161,8 +161,8 @@ export class Composer {
   }
 
   /** Fills in a suggested text. Replaces an earlier suggestion, never the user's own text. */
-  suggest(words) {
-    const { text, from, to } = unfinished(words) ?? { text: words, from: words.length, to: words.length };
+  suggest(prompt) {
+    const { text, from, to } = unfinished(prompt) ?? { text: prompt, from: prompt.length, to: prompt.length };
     if (field.value === this.#suggested) write("");
     this.#suggested = text;
     restore(text);

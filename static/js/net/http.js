@@ -30,6 +30,16 @@ export async function textAt(address, options = {}) {
   return answer?.ok ? answer.text().catch(() => null) : null;
 }
 
+const PROBE = "/healthz";
+const PROBE_WITHIN = 3_000;
+
+/** Resolves to whether the server responds now. A proxy answers with an error for a server that is down. */
+export async function responds() {
+  const options = { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(PROBE_WITHIN) };
+  const answer = await fetch(PROBE, options).catch(() => null);
+  return answer !== null && answer.status < 500;
+}
+
 /** Fetches an address; resolves to its JSON value, or to null if the request failed. */
 export async function valueAt(address) {
   const answer = await asked(address);

@@ -1,19 +1,15 @@
 // A socket that reconnects by itself and notices when the server no longer answers, and the one of pages without a session.
+import { responds } from "./http.js";
 
 const ANSWER_WITHIN = 10_000;
 const FINAL = { 4401: "signed-out", 4403: "no-access", 4404: "gone" };
-const PROBE = "/healthz";
-const PROBE_WITHIN = 3_000;
 const QUICK = { ping: 20_000, first: 300, longest: 15_000 };
 
 let latest = null; // the page's socket
 
 /** Resolves to whether the server can be reached: asks it if the socket does not show that. */
 export async function isReachable() {
-  if (isSurelyReachable()) return true;
-  const options = { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(PROBE_WITHIN) };
-  const answer = await fetch(PROBE, options).catch(() => null);
-  return answer !== null && answer.status < 500; // a proxy answers for a server that is down
+  return isSurelyReachable() || (await responds());
 }
 
 /** Whether there is a connection now. Without one, the server may still be reachable: proxies can refuse sockets. */
