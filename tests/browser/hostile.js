@@ -2,7 +2,7 @@
 const TAGS = words(`p hr br h1 h2 h3 h4 h5 h6 em s strong blockquote ul ol li table thead tbody tr th td pre code div
   span bdi a button input math mi mn mo mtext mspace mrow mfrac msqrt mroot msub msup msubsup munder mover munderover
   mmultiscripts mprescripts mphantom mstyle mtable mtr mtd sup`);
-const NAMES = words(`class href title target rel type disabled checked start tabindex role aria-labelledby aria-describedby data-action
+const NAMES = words(`class dir href title target rel type disabled checked start tabindex role aria-labelledby aria-describedby data-action
   data-file data-picture display mathvariant stretchy fence separator accent accentunder movablelimits largeop symmetric form
   minsize maxsize width linethickness displaystyle scriptlevel mathcolor`);
 const ACTIONS = new Set([null, ...words(`copy-code copy-csv download-code footnote footnote-back load-picture preview

@@ -27,10 +27,10 @@ export function restore(words) {
 }
 
 /** Puts a text back that was being typed elsewhere, with the caret at its end: the next key continues it. */
-export function restoreTyped(words) {
-  if (words) restore(words);
+export function restoreTyped(text) {
+  if (text) restore(text);
   field.focus({ preventScroll: true });
-  const end = words ? words.length : field.value.length;
+  const end = text ? text.length : field.value.length;
   field.setSelectionRange(end, end);
 }
 
