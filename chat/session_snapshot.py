@@ -66,9 +66,7 @@ class SessionSnapshot:
         activity: Activity = "",
         agent_icon: str = "",
     ) -> SessionSnapshot:
-        archived_by = session.archived_by_id if session.status == Session.Status.ARCHIVED else None
-        # Not `session.archived_by`: a release without this column can have deleted the user.
-        archiver = User.objects.filter(pk=archived_by).first() if archived_by is not None else None
+        archiver = _archiver_of(session)
         return cls(
             id=session.id,
             title=session.title,
@@ -134,3 +132,9 @@ def agent_status(run: SessionRun, running_tools: list[str], *, is_asking: bool =
     if running_tools:
         return "tool_calling", running_tools[-1]
     return "thinking", ""
+
+
+def _archiver_of(session: Session) -> User | None:
+    archived_by = session.archived_by_id if session.status == Session.Status.ARCHIVED else None
+    # Not `session.archived_by`: a release without this column can have deleted the user.
+    return User.objects.filter(pk=archived_by).first() if archived_by is not None else None

@@ -22,8 +22,9 @@ from chat.queries import presets
 from chat.queries.attachments import unsent
 from chat.rendering.messages.frames import message_html, session_parts, status_html
 from chat.services.people.sharing import members
-from chat.services.people.workspaces import Places, enter, places_of
+from chat.services.people.workspaces import Place, Places, enter, places_of
 from chat.services.sessions.user_state import state_of, take_into_list
+from chat.session_snapshot import SessionSnapshot
 from chat.views.frames import WITH_FRAMES
 from chat.views.home import rail_values, spoken
 from chat.views.profile_pictures import picture_url
@@ -52,25 +53,17 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     places = _places(request, row)
     own_place = places.here if places.here is not None and places.here.id == row.workspace_id else None
     people = [member.user for member in inside]
-    own = presets.own(row)  # its title is the agent's name before any model is known (UI-06)
     values = {
         "session": snapshot,
         "parts": session_parts(snapshot),
         "queued": [message_html(message) for message in page.queued],
         "thinking": status_html(StatusChanged("thinking")),
-        "can_edit": role.covers(SessionRole.EDITOR),
-        "role": role.value,
+        **_permitted(row, role, own_place),
         "origin": _related(request.user, row.parent_session_id),
         "caller": _related(request.user, row.caller_session_id),
-        "can_share": role.covers(SessionRole.OWNER) and not row.caller_session_id,
-        "manages": own_place is not None and own_place.is_managed,
-        "workspace_role": own_place.role if own_place is not None else "",
         "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
-        "agent_name": own.title,
-        "agents": json.dumps(snapshot.agents),
-        "icons": json.dumps(snapshot.icons),
+        **_of_agents(row, snapshot),
         "faces": json.dumps({user.pk: picture_url(user) for user in people}),
-        "prompts": spoken(own.prompts),
         "files": json.dumps(unsent(row.pk, request.user) if role.covers(SessionRole.EDITOR) else []),
         "limit": settings.MAX_MESSAGE_CHARS,
         "participation": state_of(request.user, row),
@@ -80,6 +73,27 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     response = render(request, "chat/session.html", values)
     response["Content-Security-Policy"] = WITH_FRAMES
     return response
+
+
+def _permitted(row: Session, role: SessionRole, own_place: Place | None) -> dict[str, Any]:
+    """Return what roles in a session and in its workspace permit. `own_place` is the workspace, if it is shown."""
+    return {
+        "can_edit": role.covers(SessionRole.EDITOR),
+        "role": role.value,
+        "can_share": role.covers(SessionRole.OWNER) and not row.caller_session_id,
+        "manages": own_place is not None and own_place.is_managed,
+        "workspace_role": own_place.role if own_place is not None else "",
+    }
+
+
+def _of_agents(row: Session, snapshot: SessionSnapshot) -> dict[str, Any]:
+    own = presets.own(row)  # its title is the agent's name before any model is known (UI-06)
+    return {
+        "agent_name": own.title,
+        "agents": json.dumps(snapshot.agents),
+        "icons": json.dumps(snapshot.icons),
+        "prompts": spoken(own.prompts),
+    }
 
 
 def _related(user: User, session_id: str | None) -> Session | None:
