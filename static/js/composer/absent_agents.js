@@ -8,7 +8,6 @@ const SHOWN = 20; // seconds
 
 /** Offers to add the agent that a sent text mentions, if it is not in the session. */
 export async function offerAbsent(text) {
-  if (!text.includes("@")) return;
   const { absent = [] } = (await namesOfSession()) ?? {};
   const there = JSON.parse(page.dataset.agents || "[]").map(({ name }) => name);
   const agent = absent.find((each) => !there.includes(each.name) && isMentioned(each, text));

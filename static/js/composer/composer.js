@@ -7,8 +7,8 @@ import { keep, kept } from "../net/storage.js";
 import { offer, on, TOUCH } from "../ui/commands.js";
 import { composing, field, fits, grow, insert, restore, sends, unfinished, write } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
+import { late } from "../ui/late.js";
 import { notice, say, settle } from "../ui/notice.js";
-import { offerAbsent } from "./absent_agents.js";
 import * as behavior from "./behavior.js";
 import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
 import * as drafts from "./drafts.js";
@@ -183,7 +183,7 @@ export class Composer {
     write("");
     showPending(entry, live.state === "connected" ? SLOW : 0);
     this.#send(entry);
-    offerAbsent(text);
+    if (text.includes("@")) late(() => import("./absent_agents.js")).then((agents) => agents?.offerAbsent(text));
     toEnd();
     field.focus();
   }
