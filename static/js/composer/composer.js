@@ -122,6 +122,7 @@ export class Composer {
     connectDropping();
     connectDictation();
     connectCompletion(commandSource, mentionSource);
+    field.addEventListener("input", () => field.value.startsWith("/") && late(() => import("./prompts.js")));
     grow(field);
     showHint();
     if (!TOUCH.matches) field.focus(); // on a phone that would cover half the page with the keyboard

@@ -1,5 +1,5 @@
 // Prompts of MCP servers as commands behind "/": the text of one is put into the composer, where the user can change it.
-import { canEdit, page } from "../messages/session.js";
+import { page } from "../messages/session.js";
 import { post, valueAt } from "../net/http.js";
 import { offer } from "../ui/commands.js";
 import { answerOf, make } from "../ui/dom.js";
@@ -79,8 +79,9 @@ async function asked(prompt, first) {
   return Object.fromEntries(inputs.map((input) => [input.name, input.value]));
 }
 
+/** Called when the user has typed the first "/". */
 export function connect() {
-  if (!canEdit) return;
+  look();
   field.addEventListener("input", look);
   page.addEventListener("parley:changed", () => (isKnown = false));
 }

@@ -1,6 +1,5 @@
 // The session page: connects its parts.
 import { Composer } from "../composer/composer.js";
-import * as prompts from "../composer/prompts.js";
 import * as queue from "../composer/queue.js";
 import * as opener from "../dialogs/opener.js";
 import * as header from "../header/header.js";
@@ -32,7 +31,7 @@ import { connectCommon } from "./common.js";
 const at = (id) => document.getElementById(id);
 
 connectCommon();
-connectAll(content, citations, actions, queue, prompts, header, notifications, panel, opener);
+connectAll(content, citations, actions, queue, header, notifications, panel, opener);
 
 const inbox = new Inbox({ missing: () => live.sync(), overtaken, queue });
 const composer = canEdit ? new Composer(showThinking) : null;
