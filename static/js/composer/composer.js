@@ -100,6 +100,11 @@ function countSent() {
 const SLOW = 400; // ms after which an unconfirmed message is shown as being sent
 const form = document.getElementById("composer");
 
+/** Loads the prompts of MCP servers when the user types a command. */
+function findPrompts() {
+  if (field.value.startsWith("/") && live.state === "connected") late(() => import("./prompts.js"));
+}
+
 export class Composer {
   #outbox = new Outbox(`${page.dataset.viewerId}:${page.dataset.session}`);
   #sent;
@@ -122,7 +127,7 @@ export class Composer {
     connectDropping();
     connectDictation();
     connectCompletion(commandSource, mentionSource);
-    field.addEventListener("input", () => field.value.startsWith("/") && late(() => import("./prompts.js")));
+    field.addEventListener("input", findPrompts);
     grow(field);
     showHint();
     if (!TOUCH.matches) field.focus(); // on a phone that would cover half the page with the keyboard
