@@ -18,7 +18,7 @@ from chat.api.responses import json_response, no_content
 from chat.api.schemas import RoleName
 from chat.models import SessionRole, User
 from chat.services.people import sharing
-from chat.services.people.workspace_invitations import MAX_USES
+from chat.services.people.invitation_links import MAX_USES
 
 router = Router(tags=["Sharing"])
 SharedRole = Literal["viewer", "editor"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from asgiref.sync import async_to_sync
 from django.http import HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -20,7 +19,7 @@ from chat.errors import Invalid
 from chat.limits.rates import spend
 from chat.models import Webhook, WebhookDelivery
 from chat.queries.webhooks import deliveries_of
-from chat.runner.webhook_sending import send
+from chat.runner.webhook_sending import send_now
 from chat.services.webhooks import delivering, managing
 from chat.services.webhooks.delivering import Taken
 from chat.services.webhooks.managing import Given
@@ -154,7 +153,7 @@ def renew_secret(request: ApiRequest, webhook_id: int) -> HttpResponse:
 
 @router.post(f"{ONE}/test", response=DeliveryOut, operation_id="testWebhook", summary="Send a test")
 def test_webhook(request: ApiRequest, webhook_id: int) -> HttpResponse:
-    """Send a request now, also while the webhook is off, and tell what came of it."""
+    """Send a request now, also while the webhook is off, and return what came of it."""
     row = managing.managed_webhook(request.user, webhook_id)
     spend("webhook_requests", request.user.pk)
     return _sent(request, delivering.take_test(row, timezone.now()))
@@ -173,15 +172,14 @@ def list_deliveries(request: ApiRequest, webhook_id: int) -> HttpResponse:
     "/deliveries/{delivery_id}/again", response=DeliveryOut, operation_id="deliverAgain", summary="Deliver again"
 )
 def deliver_again(request: ApiRequest, delivery_id: str) -> HttpResponse:
-    """Send a delivery now, whatever came of it before, and tell what comes of it. It keeps its id."""
+    """Send a delivery now, whatever came of it before, and return what comes of it. It keeps its id."""
     found = managing.managed_delivery(request.user, delivery_id)
     spend("webhook_requests", request.user.pk)
     return _sent(request, delivering.take_again(found, timezone.now()))
 
 
 def _sent(request: ApiRequest, taken: Taken) -> HttpResponse:
-    answer = async_to_sync(send)(taken, timezone.now())
-    delivering.finish(taken, answer, timezone.now())
+    send_now(taken)
     return json_response(request, _delivery(WebhookDelivery.objects.get(pk=taken.id)), tagged=False)
 
 

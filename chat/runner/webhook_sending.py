@@ -10,7 +10,9 @@ import asyncio
 import time
 from datetime import datetime
 
+from asgiref.sync import async_to_sync
 from django.conf import settings
+from django.utils import timezone
 from yarl import URL
 
 from agents.toolbox.address_policy import is_allowed
@@ -18,12 +20,20 @@ from agents.toolbox.public_addresses import is_public
 from agents.toolbox.web_client import Gate, Policy, load_client
 from chat.models import WebhookDelivery
 from chat.security.webhook_signature import headers_for
+from chat.services.webhooks import delivering
 from chat.services.webhooks.delivering import Answer, Taken
 
 Problem = WebhookDelivery.Problem
 # For the whole request.
 SECONDS = 10.0
 _HEADERS = {"Content-Type": "application/json", "User-Agent": "Parley webhooks"}
+
+
+def send_now(taken: Taken) -> Answer:
+    """Send a delivery that a person asks for, and record what came of it."""
+    answer: Answer = async_to_sync(send)(taken, timezone.now())
+    delivering.finish(taken, answer, timezone.now())
+    return answer
 
 
 async def send(taken: Taken, at: datetime) -> Answer:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -19,7 +18,7 @@ from chat.limits.rates import spend
 from chat.models import TEST_EVENT, Webhook, WebhookDelivery, WebhookEvent, Workspace
 from chat.permissions import Permission
 from chat.queries.webhooks import deliveries_of
-from chat.runner.webhook_sending import send
+from chat.runner.webhook_sending import send_now
 from chat.services.webhooks import delivering
 from chat.services.webhooks import managing as service
 from chat.services.webhooks.delivering import Answer, Taken
@@ -124,8 +123,7 @@ def _again(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
 
 def _sent(request: SignedInRequest, workspace: Workspace, taken: Taken) -> HttpResponse:
     """Send a request now, and show what came of it."""
-    answer: Answer = async_to_sync(send)(taken, timezone.now())
-    delivering.finish(taken, answer, timezone.now())
+    answer = send_now(taken)
     return _page(request, workspace, {"sent": taken.webhook_id, "outcome": answer, "words": outcome_of(answer)})
 
 

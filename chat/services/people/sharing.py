@@ -5,7 +5,6 @@ Users who left a workspace keep their sessions in it. They can remove shares, bu
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -22,9 +21,9 @@ from chat.permissions import Permission
 from chat.queries.session_people import people_of
 from chat.services.people import guests
 from chat.services.people.following import follow, require_own_people
+from chat.services.people.invitation_links import new_link
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
-from chat.services.people.workspace_invitations import INVITATION_LIFE, MAX_USES
 from chat.services.sessions import replies
 from chat.services.sessions.fields import change
 from chat.services.transaction import SessionTransaction, notify_session_lists, publish_on_commit
@@ -146,17 +145,8 @@ def invite(*, session: Session, author: User, role: str, uses: int = 1) -> str:
     """
     workspace_where(author, Permission.INVITE, session.workspace_id)
     require_own_people(session)
-    if not 1 <= uses <= MAX_USES:
-        raise Invalid(_("A link can be for 1 to %(count)d people.") % {"count": MAX_USES})
-    token = secrets.token_urlsafe(24)
-    invitation = Invitation.objects.create(
-        session=session,
-        role=_given(role),
-        token_hash=hashed(token),
-        created_by=author,
-        max_uses=uses,
-        expires_at=timezone.now() + INVITATION_LIFE,
-    )
+    token, columns = new_link(author, uses)
+    invitation = Invitation.objects.create(session=session, role=_given(role), **columns)
     record(
         Kind.INVITATION_MADE, actor=author, person=session.owner_id, target=session, invitation=invitation.pk, role=role
     )

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import secrets
-from datetime import timedelta
-
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.access import memberships_of, workspace_where
-from chat.errors import Invalid, ServiceError
+from chat.errors import ServiceError
 from chat.limits.rates import limited
 from chat.models import Membership, User, Workspace, WorkspaceInvitation
 from chat.permissions import Permission, roles_with
+from chat.services.people.invitation_links import new_link
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
 from chat.services.transaction import notify_access_changed
 
 Role = Membership.Role
-INVITATION_LIFE = timedelta(days=7)
-MAX_USES = 100
 
 
 @limited("invitations", by="author")
@@ -32,16 +28,8 @@ def invite(*, author: User, workspace_id: int, uses: int = 1) -> tuple[Workspace
     Raises NoSuchWorkspace, Forbidden, and Invalid for a number below 1 or above 100.
     """
     workspace = workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id)
-    if not 1 <= uses <= MAX_USES:
-        raise Invalid(_("A link can be for 1 to %(count)d people.") % {"count": MAX_USES})
-    token = secrets.token_urlsafe(24)
-    invitation = WorkspaceInvitation.objects.create(
-        workspace=workspace,
-        token_hash=hashed(token),
-        created_by=author,
-        max_uses=uses,
-        expires_at=timezone.now() + INVITATION_LIFE,
-    )
+    token, columns = new_link(author, uses)
+    invitation = WorkspaceInvitation.objects.create(workspace=workspace, **columns)
     record(Kind.INVITATION_MADE, actor=author, target=workspace, invitation=invitation.pk, role=Role.MEMBER.value)
     return invitation, token
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -81,11 +81,7 @@ def add(*, author: User, workspace_id: int, given: Given) -> tuple[Webhook, str]
 @transaction.atomic
 def change(*, author: User, webhook_id: int, given: Given) -> Webhook:
     """Change a webhook, which keeps its secret. Raises ServiceError."""
-    webhook = _locked(author, webhook_id)
-    _apply(webhook, author, given)
-    _save(webhook)
-    _log(Kind.WEBHOOK_CHANGED, author, webhook)
-    return webhook
+    return amend(author=author, webhook_id=webhook_id, **asdict(given))
 
 
 @transaction.atomic
@@ -94,14 +90,11 @@ def amend(*, author: User, webhook_id: int, **values: Any) -> Webhook:
     if values.keys() == {"is_enabled"}:
         return switch(author=author, webhook_id=webhook_id, is_enabled=values["is_enabled"])
     webhook = _locked(author, webhook_id)
-    _apply(webhook, author, replace(_given(webhook), **values))
+    stored = Given(webhook.url, webhook.events, webhook.include_text, webhook.is_enabled)
+    _apply(webhook, author, replace(stored, **values))
     _save(webhook)
     _log(Kind.WEBHOOK_CHANGED, author, webhook)
     return webhook
-
-
-def _given(webhook: Webhook) -> Given:
-    return Given(webhook.url, webhook.events, webhook.include_text, webhook.is_enabled)
 
 
 @transaction.atomic
