@@ -21,8 +21,8 @@ MAX_PLAIN_EXPONENT = 40
 
 _LOOKALIKES = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "π": "pi", "（": "(", "）": ")"})
 _GROUPING = re.compile(r"(?<=\d)_(?=\d)")
-# Possessive, so that the e of 1e5 is never taken for a name.
-_NUMBER_THEN_NAME = re.compile(r"(?<![\w.])[\d.]++(?:[eE][+-]?\d++)?+[A-Za-z_]")
+# The e of 1e5 is no name. Python before 3.11.5 matches possessive groups wrongly.
+_NUMBER_THEN_NAME = re.compile(r"(?<![\w.])[\d.]++(?:[eE][+-]?\d++[A-Za-z_]|(?![eE][+-]?\d)[A-Za-z_])")
 
 
 @tool(time_limit=5, about=_("Calculates exactly"))

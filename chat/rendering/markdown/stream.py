@@ -264,7 +264,7 @@ class _Frozen:
 
 # A letter is part of no block marker, so it settles what kind of line this is. Except where that shows only at the end
 # of the line: behind a fence, a formula, or the x of a task's box.
-_SETTLED = re.compile(r"(?:\[[xX]|(?!```|~~~|\$\$|\\\[|\[[xX])[\W\d_])*+[^\W\d_]")
+_SETTLED = re.compile(r"(?:\[[xX]|(?!```|~~~|\$\$|\\\[|\[[xX])[\W\d_])*[^\W\d_]")
 _MARKER = re.compile(r"( *)(?:(\d+)([.)])|([-*+])) +")
 _ROW = re.compile(r"\|")
 
