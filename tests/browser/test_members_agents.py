@@ -19,6 +19,8 @@ async def open_new_agent(person: Person) -> Page:
     await page.locator("#model").press("Enter")
     await page.get_by_role("link", name="New agent").press("Enter")
     await expect(page.get_by_role("heading", name="New agent")).to_be_visible()
+    # Without scripts they are hidden, and nothing guards what is typed.
+    await expect(page.get_by_role("button", name="Table", exact=True)).to_be_visible()
     return page
 
 
