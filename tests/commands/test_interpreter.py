@@ -1,0 +1,82 @@
+"""Which Python `scripts/environment` makes the environment with, by programs on PATH that answer as a Python does."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.commands.process import ROOT
+
+# Answers the script's two checks; `-m venv` leaves its own path where the environment's Python belongs.
+FAKE = """#!/bin/sh
+case "$*" in
+    *sysconfig*) exit {plain} ;;
+    *ensurepip*) exit {unsuitable} ;;
+    *venv*) mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo "$0" >chosen ;;
+esac
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/environment", tmp_path / "scripts")
+    (tmp_path / "lock.txt").touch()
+    return tmp_path
+
+
+def add(folder: Path, name: str = "python3", *, plain: int = 0, unsuitable: int = 0) -> str:
+    """Put a Python into a folder: one compiled without optimization if `plain`, or too old if `unsuitable`."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(FAKE.format(plain=plain, unsuitable=unsuitable))
+    (folder / name).chmod(0o755)
+    return str(folder / name)
+
+
+def run(project: Path, *folders: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    programs = project / "programs"
+    programs.mkdir(exist_ok=True)
+    for name in ("basename", "cmp", "cp", "dirname", "mkdir", "rm"):
+        if not (programs / name).exists():
+            (programs / name).symlink_to(shutil.which(name) or "")
+    path = ":".join(str(project / folder) for folder in (*folders, "programs"))
+    command = ["/bin/sh", project / "scripts/environment", "lock.txt"]
+    return subprocess.run(command, env={"PATH": path, **environ}, capture_output=True, text=True, check=False)
+
+
+def chosen(project: Path) -> str:
+    return (project / "chosen").read_text().strip()
+
+
+def test_an_optimized_one_goes_before_a_plain_one(project: Path) -> None:
+    add(project / "first", plain=1)
+    add(project / "second", unsuitable=1)
+    best = add(project / "third")
+    assert run(project, "first", "second", "third").returncode == 0
+    assert chosen(project) == best
+
+
+def test_the_first_suitable_one_is_taken_if_none_is_optimized(project: Path) -> None:
+    add(project / "first", unsuitable=1, plain=1)
+    wanted = add(project / "second", plain=1)
+    add(project / "third", plain=1)
+    assert run(project, "first", "second", "third").returncode == 0
+    assert chosen(project) == wanted
+
+
+def test_the_one_that_is_named_is_taken(project: Path) -> None:
+    add(project / "first")
+    wanted = add(project / "elsewhere", "python3.13", plain=1)
+    assert run(project, "first", PYTHON=wanted).returncode == 0
+    assert chosen(project) == wanted
+
+
+def test_none_is_an_error_that_says_what_to_do(project: Path) -> None:
+    old = add(project / "first", unsuitable=1)
+    for environ in ({}, {"PYTHON": old}):
+        refused = run(project, "first", **environ)
+        assert refused.returncode == 1
+        assert "needs Python 3.11 or newer" in refused.stderr
