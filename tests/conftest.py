@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import functools
 import gc
 import os
 import re
 import secrets
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +24,7 @@ from django.test import TransactionTestCase, override_settings
 from pytest_django import DjangoDbBlocker
 from pytest_django.fixtures import Settings
 
+from agents import added_tools
 from chat import agents_setup
 from chat.limits import counters
 from chat.models import User, Workspace
@@ -116,6 +120,15 @@ def _fresh_agents() -> Iterator[None]:
     agents_setup.reset()
     yield
     agents_setup.reset()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _known_packages() -> Iterator[None]:
+    """Look once for installed packages with tools, which is nearly all the time that agents take to load."""
+    look = functools.cache(lambda _path, group: entry_points(group=group))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(added_tools, "entry_points", lambda *, group: look(tuple(sys.path), group))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import botocore.session
+import pytest
 from moto.server import ThreadedMotoServer
 
 from chat.s3 import S3Storage
@@ -46,10 +49,13 @@ def s3_server() -> Iterator[S3Server]:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
-    try:
-        host, port = server.get_host_and_port()
-        found = S3Server(f"http://{host}:{port}", server)
-        found.storage("")._client.create_bucket(Bucket=BUCKET)
-        yield found
-    finally:
-        server.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        # A client parses the descriptions of Amazon's services, which takes longer than most of the tests.
+        patch.setattr(botocore.session, "create_loader", functools.cache(botocore.session.create_loader))
+        try:
+            host, port = server.get_host_and_port()
+            found = S3Server(f"http://{host}:{port}", server)
+            found.storage("")._client.create_bucket(Bucket=BUCKET)
+            yield found
+        finally:
+            server.stop()
