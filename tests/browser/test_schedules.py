@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from playwright.async_api import Browser, expect
 
 from tests.browser.console import FAILED
@@ -29,7 +31,7 @@ async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServ
     await form.get_by_role("button", name="Add schedule").click()
     await expect(dialog.get_by_role("alert")).to_have_text("Choose when the schedule runs.")
     await expect(form.get_by_label("Time", exact=True)).to_have_value("07:15")
-    assert ana.complaints == [FAILED.format(422, "Unprocessable Entity")]
+    assert ana.complaints == [FAILED.format(422, HTTPStatus.UNPROCESSABLE_ENTITY.phrase)]
     ana.complaints.clear()
     await form.get_by_label("Tuesday").check()
     await form.get_by_label("Time zone").fill("Europe/Berlin")

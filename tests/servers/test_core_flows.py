@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from http import HTTPStatus
 from io import BytesIO
 
 import pytest
@@ -100,4 +101,4 @@ async def test_a_page_and_its_errors(person: Person) -> None:
         assert (home.status, home.headers["Server"]) == (200, "Parley")
         assert "gzip" in home.headers["Content-Encoding"]
     async with person.http.post("/settings/", data={"part": "revoke", "token": "0"}) as refused:
-        assert (refused.status, refused.reason) == (422, "Unprocessable Entity")
+        assert (refused.status, refused.reason) == (422, HTTPStatus.UNPROCESSABLE_ENTITY.phrase)
