@@ -178,6 +178,7 @@ MATRIX = [
     # A schedule of the owner's. Others of the session see it; guests and viewers have none.
     Row("GET", SCHEDULES, seeing(200)),
     Row("POST", SCHEDULES, choosing(201), {"text": "Report", "cron": "0 9 * * *"}),
+    Row("GET", SCHEDULE, seeing(200)),
     Row("PATCH", SCHEDULE, owning(200), {"is_on": False}),
     Row("POST", f"{SCHEDULE}/run", owning(200)),
     Row("POST", f"{SCHEDULE}/restore", owning(200)),

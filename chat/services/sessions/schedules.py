@@ -5,6 +5,7 @@ A schedule sends messages as its owner, so only its owner changes it. The sessio
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 from django.db import transaction
@@ -51,13 +52,15 @@ def change(
     cron: str | None = None,
     zone: str | None = None,
     is_on: bool | None = None,
+    seen: Collection[int] | None = None,
 ) -> Schedule:
     """Change a schedule, or turn it on or off; None keeps a value. Turning it on forgets why it was paused.
 
-    Raises ServiceError.
+    `seen` are revisions to which the change applies; None: any. Raises ServiceError, "stale" for another revision.
     """
     only_off = text is None and cron is None and zone is None and is_on is False
     row, tx = _locked(author, session_id, schedule_id, only_own=not only_off)
+    _require_seen(row, seen)
     if is_on:
         tx.require_active()
     kept = {"text": row.text, "cron": row.cron, "zone": row.zone}
@@ -77,10 +80,14 @@ def change(
 
 @limited("changes", by="author")
 @transaction.atomic
-def remove(*, author: User, session_id: str, schedule_id: str) -> Schedule:
-    """Remove a schedule. The last ones can be restored, until they are purged. Removing it again changes nothing."""
+def remove(*, author: User, session_id: str, schedule_id: str, seen: Collection[int] | None = None) -> Schedule:
+    """Remove a schedule. The last ones can be restored, until they are purged. Removing it again changes nothing.
+
+    `seen` is as in `change`. Raises ServiceError.
+    """
     row, _tx = _locked(author, session_id, schedule_id, only_own=False, removed=True)
     if row.removed_at is None:
+        _require_seen(row, seen)
         row.removed_at = timezone.now()
         row.next_at = None
         row.save()
@@ -139,6 +146,12 @@ def _locked(
     if row.removed_at is not None and not removed:
         raise NoSuchSchedule
     return row, tx
+
+
+def _require_seen(row: Schedule, seen: Collection[int] | None) -> None:
+    """Refuse a change by a user who has not seen the present values. Raises ServiceError."""
+    if seen is not None and row.revision not in seen:
+        raise ServiceError("stale", _("This schedule was changed in the meantime."), revision=row.revision)
 
 
 def _require_room(session: Session) -> None:
