@@ -27,7 +27,7 @@ ONE = f"{PATH}/{{schedule_id}}"
 CRON = "Five fields: minute, hour, day of the month, month, day of the week. At most every 5 minutes"
 TEXT = "The message"
 ZONE = "The IANA name of the time zone in which the expression is read"
-Paused = Literal["", "access", "archived", "deleted", "failures", "invalid"]
+Paused = Literal["", "access", "archived", "deleted", "failures", "invalid", "staff"]
 RunOutcome = Literal[
     "", "queued", "held", "running", "waiting", "completed", "interrupted", "failed", "refused", "withdrawn"
 ]
@@ -47,7 +47,8 @@ class ScheduleOut(Schema):
     next_at: datetime | None = Field(description="When it is due next; null while it is off")
     paused: Paused = Field(
         description="Why Parley has turned it off: its owner may not write in the session any more, the session was "
-        "archived or deleted, five runs in a row have failed, or its times cannot be used; empty otherwise"
+        "archived or deleted, five runs in a row have failed, its times cannot be used, or staff have paused it; "
+        "empty otherwise"
     )
     failures: int = Field(description="Failed runs since the last success")
     last_run_at: datetime | None

@@ -40,6 +40,7 @@ class Schedule(models.Model):
         DELETED = "deleted"
         FAILURES = "failures"
         INVALID = "invalid"
+        STAFF = "staff"
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.schedule_id, editable=False)
     session = models.ForeignKey(Session, models.CASCADE, related_name="schedules")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urljoin
+
 from playwright.async_api import Browser, expect
 
 from tests.browser.console import FAILED
@@ -74,7 +76,7 @@ async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServ
 
 
 async def test_changes_elsewhere_are_shown_before_they_are_replaced(ana: Person, model: WireServer) -> None:
-    """Another tab has saved: a draft from before is kept, and saved over that by a second click."""
+    """Another tab has saved: a draft from before is kept, and saved over that by a second click. Staff pause it."""
     page = ana.page
     await ana.say("/schedule Summarize the reports.")
     dialog = page.get_by_role("dialog", name="Schedules")
@@ -104,4 +106,14 @@ async def test_changes_elsewhere_are_shown_before_they_are_replaced(ana: Person,
     ana.complaints.clear()
     await form.get_by_role("button", name="Save").click()
     await expect(dialog.locator(".schedule-text")).to_have_text("My report.")
+
+    await other.goto(urljoin(page.url, "/admin/chat/schedule/"))
+    await other.locator("#result_list tbody input").check()
+    await other.locator("select[name=action]").select_option("Pause…")
+    await other.get_by_role("button", name="Apply").click()
+    await other.get_by_role("button", name="Pause", exact=True).click()
+    await expect(other.locator(".messagelist")).to_contain_text("Paused 1 schedule.")
+    await page.keyboard.press("Escape")
+    await ana.say("/schedule")
+    await expect(dialog).to_contain_text("Paused by an administrator.")
     ana.complain()

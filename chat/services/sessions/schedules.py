@@ -12,13 +12,14 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.access import schedule_for, session_to_schedule
-from chat.errors import Invalid, NoSuchSchedule, ServiceError
+from chat.access import may_schedule, schedule_for, session_to_schedule
+from chat.errors import Forbidden, Invalid, NoSuchSchedule, ServiceError
 from chat.limits.rates import limited
 from chat.models import ChatMessage, MessageStatus, Schedule, Session, User
 from chat.recurrence import BadCron, next_after, valid_cron, zone_names
 from chat.services.messages.sending import Sent, add_message
 from chat.services.messages.validation import validate_message
+from chat.services.people.security_log import Kind, record
 from chat.services.transaction import SessionTransaction
 
 # The most schedules of a session, and the most removed ones that can be restored.
@@ -121,6 +122,45 @@ def run_now(*, author: User, session_id: str, schedule_id: str) -> Sent:
     sent = add_message(session=row.session, author=row.owner, text=row.text, schedule=row)
     record_run(row, sent, timezone.now())
     return sent
+
+
+@transaction.atomic
+def pause_for_staff(*, author: User, schedule_id: str, session_id: str) -> bool:
+    """Turn off a schedule of any user. Its dialog says that staff did, and its user can turn it on again.
+
+    Return False if it is off already. Raises NoSuchSchedule.
+    """
+    row, _tx = _locked_for_staff(schedule_id, session_id)
+    if not row.is_on:
+        return False
+    row.is_on, row.next_at, row.paused = False, None, Schedule.Pause.STAFF
+    row.save()
+    record(Kind.SCHEDULE_PAUSED, actor=author, person=row.owner_id, target=row)
+    return True
+
+
+@transaction.atomic
+def resume_for_staff(*, author: User, schedule_id: str, session_id: str) -> bool:
+    """Turn on a schedule of any user, whatever paused it. Return False if it is on already. Raises ServiceError."""
+    row, tx = _locked_for_staff(schedule_id, session_id)
+    if row.is_on:
+        return False
+    tx.require_active()
+    if not may_schedule(row.owner, tx.session):
+        raise Forbidden(_("The person who made this schedule can’t write in its session anymore."))
+    _set(row, text=row.text, cron=row.cron, zone=row.zone)  # what was paused as invalid can be so still
+    row.is_on, row.next_at, row.paused, row.failures = True, _next(row), "", 0
+    row.save()
+    record(Kind.SCHEDULE_RESUMED, actor=author, person=row.owner_id, target=row)
+    return True
+
+
+def _locked_for_staff(schedule_id: str, session_id: str) -> tuple[Schedule, SessionTransaction]:
+    tx = SessionTransaction.lock(session_id)
+    row = Schedule.objects.select_related("owner").filter(pk=schedule_id, session=session_id, removed_at=None).first()
+    if row is None:
+        raise NoSuchSchedule
+    return row, tx
 
 
 def record_run(row: Schedule, sent: Sent, now: datetime) -> None:
