@@ -19,7 +19,7 @@ from chat.models import SessionRole
 EDITING = 90.0
 # Editors that open and close within this time are sent together.
 TOGETHER = 0.2
-# The editors of one socket, those that one process reports, those that viewers are told of, and of one message.
+# How many editors count: of one socket, in the report of one process, in a frame for viewers, and there of one message.
 MOST_OF_SOCKET = 10
 MOST_REPORTED = 50
 MOST_SHOWN = 40
@@ -55,7 +55,7 @@ class EditorTracker:
     ) -> None:
         self.mine: tuple[Edited, ...] = ()
         self.shown: tuple[OpenEditor, ...] = ()
-        # Whether viewers were ever told of an editor, so that they may have to learn that none is open.
+        # Whether viewers have ever seen an editor, so that they may have to learn that none is open.
         self.were_shown = False
         self._name_of = name_of
         self._pace = pace

@@ -69,8 +69,8 @@ async def test_reload_and_deletion_end_it(ana: Person, model: WireServer, browse
     bo.complain()
 
 
-async def test_second_editor_is_told(ana: Person, model: WireServer, browser: Browser) -> None:
-    """LIVE-08: in the form, as the field's description; who was first is told, too, by an announcement. The focus and
+async def test_second_editor_learns_of_the_first(ana: Person, model: WireServer, browser: Browser) -> None:
+    """LIVE-08: in the form, as the description of the field; for who was first, as an announcement, too. The focus and
     the text stay, and the conflict after a save is as ever (MSG-11)."""
     await talk(ana, model, "An answer")
     bo = await invited(ana, browser, "Bo")
@@ -107,7 +107,7 @@ async def test_several_are_named_and_a_suggestion_is_no_editing(
     people: list[Person] = []
     for name in ("Bo", "Cy", "Di"):
         people.append(await invited(ana, browser, name))
-        await ana.page.reload()  # the share dialog begins anew
+        await ana.page.reload()  # the share dialog starts without the last link
     bo, cy, di = people
     for person, words in ((bo, "is editing…"), (cy, "are editing…"), (di, "Several people are editing…")):
         await key(person.answers.first, "e")

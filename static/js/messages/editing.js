@@ -9,7 +9,7 @@ const PROMPT = "system_prompt";
 const RENEW = 25_000;
 const isMe = (id) => String(id) === page.dataset.viewerId;
 
-// The user's own editors: others are told of them while they are open.
+// The user's own editors: others see them while they are open.
 
 const mine = new Map(); // forms, by what they edit
 let timer = 0;
@@ -78,7 +78,7 @@ export function show({ editors, words }) {
 export function draw() {
   for (const line of document.querySelectorAll(".editing-now[data-own]"))
     if (!others.has(line.parentElement.id)) line.remove();
-  for (const note of document.querySelectorAll(".editing-too")) if (!others.has(note.dataset.of)) note.remove();
+  for (const note of document.querySelectorAll(".editing-too")) if (!others.has(note.dataset.of)) untell(note);
   drawPrompt();
   for (const [id, names] of others) {
     const message = document.getElementById(id);
@@ -108,6 +108,11 @@ function tell(form, id, names) {
     if (form.contains(document.activeElement)) say(aboutPeople(sentences.shared, names));
   }
   write(note, aboutPeople(sentences.shared, names));
+}
+
+function untell(note) {
+  note.closest("form").querySelector("textarea").removeAttribute("aria-describedby");
+  note.remove();
 }
 
 function drawPrompt() {
