@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 from django.utils import translation
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agents.messages import Json
 from chat.bus import publisher
@@ -61,7 +63,7 @@ async def test_viewers_see_who_is_editing(
     node: TestNode, ana: User, bo: User, client: type[EventsClient | PageClient]
 ) -> None:
     """LIVE-08: on both faces, of messages and the system prompt, to who comes later and after a reconnect, too; two
-    sockets of a user are one person, and what a socket has open ends with it."""
+    sockets of a user are one person, and what a socket has open ends with it, whatever others the user has."""
     session, _question, answer = await talk(node, ana, bo)
     viewer: SocketViewer[EventsClient | PageClient] = await SocketViewer(client(), session, ana).open()
     tabs = [await SocketViewer(EventsClient(), session, bo).open() for _ in range(2)]
@@ -77,9 +79,12 @@ async def test_viewers_see_who_is_editing(
     await tabs.pop().leave()
     await late.cut()
     await late.until(lambda: late.client.editors == {answer: ["Bo"]})
+    reading = await SocketViewer(EventsClient(), session, bo).open()
+    await reading.until(lambda: reading.client.editors)
     await tabs.pop().leave()
     await viewer.until(lambda: viewer.client.editors == {})
     await late.until(lambda: late.client.editors == {})
+    await reading.leave()
     await viewer.leave()
     await late.leave()
 
@@ -197,14 +202,16 @@ async def test_hubs_tell_each_other(node: TestNode, second_hub: Hub, ana: User, 
 async def test_killed_process_takes_its_editors_along(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-08: as its people (LIVE-05)."""
+    """LIVE-08: as its people (LIVE-05), also of a user who is here, too."""
     monkeypatch.setattr(peoples, "SILENT", 0.3)
     session, _question, answer = await talk(node, ana, bo)
     viewer = await SocketViewer(EventsClient(), session, ana).open()
-    await viewer.until(lambda: viewer.client.people)
+    bos = await SocketViewer(EventsClient(), session, bo).open()
+    await viewer.until(lambda: set(viewer.client.people) == {"Ana", "Bo"})
     publisher.notify_viewers(session.pk, "killed", {bo.pk: "Bo"}, asks=False, editing=[(answer, bo.pk)])
     await viewer.until(lambda: viewer.client.editors == {answer: ["Bo"]})
     await viewer.until(lambda: viewer.client.editors == {})
+    await bos.leave()
     await viewer.leave()
 
 
@@ -298,6 +305,39 @@ async def test_changes_in_a_large_session_keep_its_pace() -> None:
         told.tracker.show()
     assert [len(await told.next()) for _ in range(2)] == [1, 3]
     told.tracker.close()
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.sampled_from(["m_1", "m_2", SYSTEM_PROMPT]), st.booleans(), st.booleans()),
+        max_size=30,
+    )
+)
+@settings(deadline=None)
+async def test_processes_agree_after_the_last_report(steps: list[tuple[int, str, bool, bool]]) -> None:
+    """LIVE-08: whichever reports are lost on the way, each replaces those before it: two processes then show the same,
+    which is what their sockets have open. Removing a message ends its editors in both."""
+    here, there = Told(), Told()
+    sockets = [viewer_of(number // 2) for number in range(6)]  # two sockets of each user
+    for number, target, is_open, is_lost in steps:
+        mine, other = (here, there) if number % 2 else (there, here)
+        mine.tracker.note(sockets[number], target, is_open=is_open)
+        if mine.tracker.renew() and not is_lost:
+            other.tracker.hear("hub", mine.tracker.mine)
+    left = {(number, target): is_open for number, target, is_open, _lost in steps}
+    for removed in ("", "m_1"):
+        for told in (here, there):
+            if removed:
+                told.tracker.removed(removed)
+            told.tracker.renew()
+        there.tracker.hear("hub", here.tracker.mine)
+        here.tracker.hear("hub", there.tracker.mine)
+        edited = {(each, number // 2) for (number, each), is_open in left.items() if is_open and each != removed}
+        for told in (here, there):
+            told.tracker.show()
+            assert {(each.target, each.user_id) for each in told.tracker.shown} == edited
+    for told in (here, there):
+        told.tracker.close()
 
 
 async def test_editor_without_a_known_name_is_not_shown() -> None:
