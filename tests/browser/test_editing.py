@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from playwright.async_api import Browser, Locator, expect
 
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
-from tests.browser.test_chat import invited
+from tests.browser.test_chat import invited, reply
 from tests.browser.test_history import field, key
 from tests.browser.test_messages import choose, talk
 from tests.browser.test_panel import opened, prompt
@@ -66,6 +68,24 @@ async def test_reload_and_deletion_end_it(ana: Person, model: WireServer, browse
     await expect(ana.answers).to_have_count(1)
     await expect(field(bo)).to_have_count(0)
     await expect(ana.page.locator(".editing-now:visible")).to_have_count(0)
+    bo.complain()
+
+
+async def test_delivery_ends_the_editing_of_a_queued_message(ana: Person, model: WireServer, browser: Browser) -> None:
+    """LIVE-08: others see it in the queue; the form goes with its place there, and the sent message has no editor."""
+    bo = await invited(ana, browser, "Bo")
+    gate = asyncio.Event()
+    model.script(reply("Wor", gate=gate, rest=("king",)), reply("Done"))
+    await ana.say("Go")
+    await expect(ana.answers).to_have_count(1)
+    await bo.say("Then this")
+    await expect(ana.queue).to_have_count(1)
+    await bo.page.get_by_role("button", name="Edit the queued message", exact=True).click()
+    await expect(line(ana.queue)).to_contain_text("is editing…")
+    gate.set()
+    await expect(ana.messages.filter(has_text="Then this")).to_have_count(1)
+    # Sooner than the next renewal, which would end it, too.
+    await expect(ana.page.locator(".editing-now:visible")).to_have_count(0, timeout=15_000)
     bo.complain()
 
 
