@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from agents.messages import Json
 from chat import languages
 from chat.command_frames import MalformedCommand, longest_frame, parse
-from chat.commands import Command, MarkRead, Ping, SessionCommand, Sync
+from chat.commands import Command, Editing, MarkRead, Ping, SessionCommand, Sync
 from chat.dispatch import execute
 from chat.errors import NoSuchSession, ServiceError, unavailable
 from chat.live.credentials import Credential, Login, Token
@@ -312,6 +312,8 @@ class SessionConsumer(AuthenticatedConsumer):
     async def _execute(self, socket_queue: SocketQueue, command: SessionCommand) -> None:
         self.require_write(socket_queue)
         result = await self.hub.threads_for(command).run(self._execute_in_thread, socket_queue.language, command)
+        if isinstance(command, Editing) and self.viewer is not None:
+            self.viewer.feed.people.editors.note(socket_queue, command.id, is_open=command.open)
         socket_queue.answer(_dump({"type": "ack", "ref": command.ref, **result}))
 
     def _execute_in_thread(self, language: str, command: SessionCommand) -> Json:

@@ -150,6 +150,14 @@ def _send_now(user: User, session: Session, command: commands.SendNow) -> Json:
     return {"sent": sending.send_now(session=session, author=user, message_id=command.id)}
 
 
+@handles(commands.Editing)
+def _editing(user: User, session: Session, command: commands.Editing) -> None:
+    """Check that the user may edit this. The consumer notes it, because it ends with the socket."""
+    if command.open:
+        message_id = None if command.id == commands.SYSTEM_PROMPT else command.id
+        editing.require_editor(session=session, author=user, message_id=message_id)
+
+
 @handles(commands.Typing)
 def _typing(user: User, session: Session, command: commands.Typing) -> None:
     publisher.notify_typing(session.pk, user.pk)

@@ -279,7 +279,8 @@ class Hub:
     def _handle_session_message(self, feed: Feed, message: Message) -> None:
         match message["type"]:
             case "session.people":
-                feed.people.hear(message["hub"], dict(message["people"]), asks=message["asks"])
+                editing = message.get("editing", ())  # other releases may send none
+                feed.people.hear(message["hub"], dict(message["people"]), asks=message["asks"], editing=editing)
             case "session.typing":
                 feed.people.types(message["user"])
             case _:
