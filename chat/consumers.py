@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from agents.messages import Json
 from chat import languages
 from chat.command_frames import MalformedCommand, longest_frame, parse
-from chat.commands import Command, MarkRead, Ping, SessionCommand, Sync
+from chat.commands import Command, Fork, MarkRead, Ping, SessionCommand, Sync
 from chat.dispatch import execute
 from chat.errors import NoSuchSession, ServiceError, unavailable
 from chat.live.credentials import Credential, Login, Token
@@ -242,6 +242,7 @@ class SessionConsumer(AuthenticatedConsumer):
     viewer: Viewer | None = None
     # The last read mark that is being stored.
     _marking: asyncio.Task[None] | None = None
+    _forking: asyncio.Task[None] | None = None
 
     async def enter(self) -> None:
         """Subscribe a user with access to the session; close the socket of any other."""
@@ -273,8 +274,17 @@ class SessionConsumer(AuthenticatedConsumer):
             self._catch_up(self.viewer, command)
         elif isinstance(command, MarkRead):
             self._mark_read(self.viewer.socket_queue, command)
+        elif isinstance(command, Fork):
+            await self._fork(self.viewer.socket_queue, command)
         elif isinstance(command, SessionCommand):
             await _answer(self.viewer.socket_queue, command, self._execute(socket_queue, command))
+
+    async def _fork(self, socket_queue: SocketQueue, command: Fork) -> None:
+        """Fork in a task, so that commands need not wait until files are copied; one fork of a socket at a time."""
+        if self._forking is not None:
+            await asyncio.wait([self._forking])
+        work = _answer(socket_queue, command, self._execute(socket_queue, command))
+        self._forking = asyncio.get_running_loop().create_task(work)
 
     def _mark_read(self, socket_queue: SocketQueue, command: MarkRead) -> None:
         """Store a read mark with those of others. Commands do not wait for it; its answer says that it is stored."""
