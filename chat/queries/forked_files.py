@@ -17,11 +17,11 @@ from chat.models import FORKED_FILES, Session
 # Why files were not copied: too many or too large, no disk, the limit of the user, an error, files that the user who
 # forked cannot see.
 Reason = Literal["size", "disk", "limit", "failed", "access"]
-NOT_COPIED = gettext_lazy("The workspace files weren’t copied.")
+NOT_COPIED = gettext_lazy("The original’s files weren’t copied.")
 PROBLEMS: Mapping[Reason, str | Promise] = {
-    "size": gettext_lazy("The workspace files weren’t copied because there are too many, or they’re too large."),
-    "disk": gettext_lazy("The workspace files weren’t copied because the server is almost out of disk space."),
-    "limit": gettext_lazy("The workspace files weren’t copied because recent forks have copied too much."),
+    "size": gettext_lazy("The original’s files weren’t copied because there are too many, or they’re too large."),
+    "disk": gettext_lazy("The original’s files weren’t copied because the server is almost out of disk space."),
+    "limit": gettext_lazy("The original’s files weren’t copied because recent forks have copied too much."),
     "failed": NOT_COPIED,
     "access": NOT_COPIED,
 }
@@ -72,7 +72,7 @@ def notice(session: Session) -> str:
     found = forked_files(session)
     if found is None:
         return ""
-    return found.problem or _("Workspace files were copied as they are now and may be newer than the conversation.")
+    return found.problem or _("The original’s files were copied as they are now and may be newer than the conversation.")
 
 
 def with_forked_files(prompt: str, session: Session, tools: Collection[str]) -> str:

@@ -15,6 +15,7 @@ from pytest_django.fixtures import Settings
 
 from chat.agents_setup import sandbox
 from chat.models import FORKED_FILES, ChatMessage, Session, User
+from chat.services.sessions.lifecycle import create_session
 
 pytestmark = pytest.mark.django_db
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -199,13 +200,14 @@ def test_a_fork_says_whose_files_it_lacks(ana_s: Client, session: Session, folde
         ({"left_out": 0, "reason": None}, ["may be newer than the conversation"]),
         ({"left_out": 2, "reason": None}, ["may be newer than the conversation", "2 entries couldn’t be copied"]),
         ({"left_out": 0, "reason": "size"}, ["too many, or they’re too large"]),
-        ({"left_out": 0, "reason": "failed"}, ["The workspace files weren’t copied."]),
+        ({"left_out": 0, "reason": "failed"}, ["The original’s files weren’t copied."]),
     ],
 )
 def test_a_fork_says_what_became_of_the_files(ana_s: Client, session: Session, kept: Any, says: list[str]) -> None:
     """RUN-13: at the top of its messages and in its Files tab, also where the original is gone."""
     config = {FORKED_FILES: {"at": "2026-11-27T06:40:00+00:00", **kept}}
-    fork = Session.objects.create(owner=session.owner, workspace=session.workspace, config=config)
+    fork = create_session(owner=session.owner)
+    Session.objects.filter(pk=fork.pk).update(config=config)
     for page in (text(get(ana_s, fork)), text(ana_s.get(reverse("session", args=[fork.pk])))):
         assert [each for each in says if each not in page] == []
         assert ("2026-11-27T06:40" in page) == (kept["reason"] is None)
