@@ -242,7 +242,7 @@ class SessionConsumer(AuthenticatedConsumer):
     viewer: Viewer | None = None
     # The last read mark that is being stored.
     _marking: asyncio.Task[None] | None = None
-    _forking: asyncio.Task[None] | None = None
+    _forking: asyncio.Task[None] | None = None  # other commands do not wait until its files are copied
 
     async def enter(self) -> None:
         """Subscribe a user with access to the session; close the socket of any other."""
@@ -274,23 +274,18 @@ class SessionConsumer(AuthenticatedConsumer):
             self._catch_up(self.viewer, command)
         elif isinstance(command, MarkRead):
             self._mark_read(self.viewer.socket_queue, command)
-        elif isinstance(command, Fork):
-            await self._fork(self.viewer.socket_queue, command)
         elif isinstance(command, SessionCommand):
-            await _answer(self.viewer.socket_queue, command, self._execute(socket_queue, command))
-
-    async def _fork(self, socket_queue: SocketQueue, command: Fork) -> None:
-        """Fork in a task, so that commands need not wait until files are copied; one fork of a socket at a time."""
-        if self._forking is not None:
-            await asyncio.wait([self._forking])
-        work = _answer(socket_queue, command, self._execute(socket_queue, command))
-        self._forking = asyncio.get_running_loop().create_task(work)
+            if isinstance(command, Fork) and self._forking is not None:
+                await asyncio.wait([self._forking])
+            work = _answer(self.viewer.socket_queue, command, self._execute(socket_queue, command))
+            if isinstance(command, Fork):
+                self._forking = asyncio.create_task(work)
+            else:
+                await work
 
     def _mark_read(self, socket_queue: SocketQueue, command: MarkRead) -> None:
         """Store a read mark with those of others. Commands do not wait for it; its answer says that it is stored."""
-        self._marking = asyncio.get_running_loop().create_task(
-            _answer(socket_queue, command, self._store_mark(socket_queue, command))
-        )
+        self._marking = asyncio.create_task(_answer(socket_queue, command, self._store_mark(socket_queue, command)))
 
     async def _store_mark(self, socket_queue: SocketQueue, command: MarkRead) -> None:
         self.require_write(socket_queue)

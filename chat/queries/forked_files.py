@@ -72,7 +72,8 @@ def notice(session: Session) -> str:
     found = forked_files(session)
     if found is None:
         return ""
-    return found.problem or _("The original’s files were copied as they are now and may be newer than the conversation.")
+    copied = _("The original’s files were copied as they are now and may be newer than the conversation.")
+    return found.problem or copied
 
 
 def with_forked_files(prompt: str, session: Session, tools: Collection[str]) -> str:
