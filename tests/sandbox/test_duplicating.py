@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agents.sandbox import duplicating
+from agents.sandbox.browsing import MAX_DEPTH
 from agents.sandbox.command import MB, Limits
 from agents.sandbox.duplicating import Copied, DiskFull, TooLarge, duplicate
 
@@ -186,7 +187,7 @@ def test_too_much_leaves_nothing(source: Path, target: Path, limits: Limits, sec
 
 def test_deep_folders_are_too_much(source: Path, target: Path) -> None:
     deep = source
-    for _ in range(duplicating.MAX_DEPTH + 2):
+    for _ in range(MAX_DEPTH + 2):
         deep = deep / "d"
         deep.mkdir()
     with pytest.raises(TooLarge):
