@@ -78,7 +78,7 @@ class _Copying:
     limits: Limits
     until: float
     copied: Copied = field(default_factory=Copied)
-    # The folders that were made, each before those in it, with the permissions and times that they get at the end.
+    # The folders that were made, with the permissions and times that they get at the end.
     made: list[tuple[str, os.stat_result]] = field(default_factory=list)
     since_look: int = 0
 
@@ -153,6 +153,7 @@ class _Copying:
         return True
 
     def _copy_part(self, source: int, target: int, start: int, end: int) -> None:
+        self._spend(0)  # a part may be empty, and a file may have very many
         while start < end:
             count = _copy_piece(source, target, start, min(PIECE, end - start))
             if not count:  # the file has become shorter
@@ -162,7 +163,7 @@ class _Copying:
             self._spend(count)
 
     def _spend(self, size: int) -> None:
-        """Count an entry or so many bytes of one. Raises TooLarge or DiskFull."""
+        """Count an entry, a part of one, or so many bytes. Raises TooLarge or DiskFull."""
         limits = self.limits
         if self.copied.size > limits.workspace_mb * MB or self.copied.entries > limits.workspace_files:
             raise TooLarge
@@ -178,12 +179,12 @@ class _Copying:
             raise DiskFull
 
     def _finish_folders(self) -> None:
-        """Give the folders their permissions and times, inner ones first: one may be read-only."""
+        """Give the folders their permissions and times at last: writing in one needs the first and changes the second."""
         with suppress(OSError):  # there is none, or it has other files than copies of attachments
             os.rmdir(self.target / ATTACHMENTS)
             self.made = [each for each in self.made if each[0] != ATTACHMENTS]
             self.copied.entries -= 1
-        for path, found in reversed(self.made):
+        for path, found in self.made:
             with open_folder(self.target, path) as folder:
                 _finish(folder, found)
 
