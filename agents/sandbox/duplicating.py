@@ -179,7 +179,7 @@ class _Copying:
             raise DiskFull
 
     def _finish_folders(self) -> None:
-        """Give the folders their permissions and times at last: writing in one needs the first and changes the second."""
+        """Give the folders their permissions and times: until now, files were written in them."""
         with suppress(OSError):  # there is none, or it has other files than copies of attachments
             os.rmdir(self.target / ATTACHMENTS)
             self.made = [each for each in self.made if each[0] != ATTACHMENTS]
