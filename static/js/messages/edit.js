@@ -8,7 +8,7 @@ import { composing, fits, grow, restore, restoreTyped } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
-import { actionsFor, askToRetry, retry, sourceOf } from "./actions.js";
+import { actionsFor, askToRetry, forked, retry, sourceOf } from "./actions.js";
 import { begin, draw, end } from "./editing.js";
 import { insist } from "./insist.js";
 import { lastMessage } from "./list.js";
@@ -186,7 +186,7 @@ class MessageEdit extends Edit {
 
   async #fork(text) {
     await insist(async () => {
-      const { url } = await live.request({ type: "fork", id: this.message.id, text, run: true });
+      const url = await forked({ id: this.message.id, text, run: true });
       this.close();
       location.assign(url);
     });
