@@ -226,7 +226,7 @@ MATRIX = [
     Row("POST", f"{M}/answer", editing(404), {"value": {"confirmed": True}}),
     Row("POST", f"{M}/restore", owning(200)),
     Row("POST", f"{M}/withdraw", editing(409)),
-    Row("POST", f"{M}/retry", editing(422)),
+    Row("POST", f"{M}/retry", editing(200)),
     Row("POST", f"{M}/run_tools", editing(422)),
     Row("GET", f"{S}/agents", seeing(200)),
     Row("PUT", f"{S}/agents/{{name}}", {**editing(204), GUEST: 403}),
