@@ -43,6 +43,20 @@ SIDEWAYS = """() => [...document.querySelectorAll("html, body, main, nav, aside,
   .filter((each) => each.clientWidth && each.scrollWidth > each.clientWidth + 1
     && (each.matches("html") || getComputedStyle(each).overflowX !== "visible"))
   .map((each) => `wider than its place: ${each.outerHTML.slice(0, 80)}`)"""
+# A page with columns that scroll does not scroll itself. What is positioned inside one of them scrolls with it: else it
+# stays where the page would end without them, and makes the page as long.
+AWAY = """() => {
+  const scrolls = (each) => /auto|scroll/.test(getComputedStyle(each).overflow);
+  const scrollerOf = (each) => each === document.body ? null : scrolls(each) ? each : scrollerOf(each.parentElement);
+  const isOutside = (each) => getComputedStyle(each).position === "absolute" && each.offsetParent
+    && scrollerOf(each.parentElement)?.contains(each.offsetParent) === false;
+  const isLong = document.querySelector(".app") && document.documentElement.scrollHeight > innerHeight;
+  return [
+    ...(isLong ? ["the page itself scrolls"] : []),
+    ...[...document.querySelectorAll("body *")].filter(isOutside)
+      .map((each) => `does not scroll with what is around it: ${each.outerHTML.slice(0, 80)}`),
+  ];
+}"""
 # `make test` checks these screens on a phone, where their layout differs, and all others on a desktop.
 ON_PHONE = [
     "find",
@@ -158,7 +172,8 @@ async def wrong_with(page: Page, showcase: Showcase, name: str, themes: list[str
     await SCREENS[name](page, showcase)
     wrong: list[str] = []
     if "light" in themes:
-        wrong += [*await page.evaluate(SIDEWAYS), *await violations(page, is_long=name in LONG_PAGES)]
+        wrong += [*await page.evaluate(SIDEWAYS), *await page.evaluate(AWAY)]
+        wrong += await violations(page, is_long=name in LONG_PAGES)
     if "dark" in themes:
         await page.emulate_media(color_scheme="dark")
         wrong += [f"in the dark: {each}" for each in await violations(page, COLOUR_RULES)]

@@ -38,6 +38,14 @@ Session.objects.update(revision=8)
 """
 
 
+BELOW_THE_HEADER = """toast =>
+  toast.getBoundingClientRect().top - document.querySelector(".top").getBoundingClientRect().bottom"""
+UNCOVERED = """each => {
+  const { left, right, top, bottom } = each.getBoundingClientRect();
+  return each.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2));
+}"""
+
+
 async def talk(person: Person, model: WireServer, *answers: str) -> None:
     """Ask a question for each answer, and wait until the agent is idle."""
     model.script(*(reply(answer) for answer in answers))
@@ -179,6 +187,20 @@ async def test_last_message_has_its_actions_once(ana: Person, model: WireServer)
     await expect(ana.composer).to_be_focused()
     await expect(ana.answers.first.get_by_role("group", name="Message actions")).to_have_count(0)
     await expect(bars).to_have_count(1)
+    await ana.answers.first.click()
+    await expect(ana.answers.first).to_be_focused()
+    await expect(bars).to_have_count(1)
+
+    gate = asyncio.Event()
+    model.script(reply("So far", " and no further", gate=gate))
+    await ana.say("Go on")
+    await expect(ana.answers.last).to_contain_text("So far")
+    await ana.answers.last.hover()
+    await expect(ana.answers.last.get_by_role("group", name="Message actions")).to_be_visible()
+    gate.set()
+    await ana.sees_state("idle")
+    await expect(bars).to_have_count(1)
+    await expect(ana.answers.last.get_by_role("group", name="Message actions")).to_have_count(0)
 
 
 async def test_open_menu_keeps_its_button_while_more_can_be_done(ana: Person, model: WireServer) -> None:
@@ -432,9 +454,32 @@ async def test_nothing_that_comes_up_hides_what_is_read_or_written(
     await expect(toast.get_by_role("button", name="Undo")).to_be_visible()
     await toast.evaluate("(it) => Promise.all(it.getAnimations().map(({ finished }) => finished))")
     await stands_above(toast, page.locator("#composer"))
+    await stands_above(page.locator(".top"), toast)
 
     await page.set_viewport_size({"width": 320, "height": 256})
     await stands_above(page.locator(".top"), page.locator(".dock"), apart=140)
+
+
+async def test_toast_covers_nothing_that_is_pressed_next(ana: Person, model: WireServer) -> None:
+    """UI-11: the buttons of an edit at the end of a long page can be pressed."""
+    await talk(ana, model, "\n\n".join(["First"] * 40))
+    model.script(reply("\n\n".join(["Second"] * 40)))
+    await ana.answers.last.press("r")
+    toast = ana.page.locator("#toasts .toast")
+    await expect(toast).to_contain_text("The previous answer was replaced")
+    await toast.hover()  # it stays
+    await expect(ana.answers.first).to_contain_text("Second")
+    await ana.sees_state("idle")
+    for width, height in ((1200, 800), (390, 844)):
+        await ana.page.set_viewport_size({"width": width, "height": height})
+        assert await toast.evaluate(BELOW_THE_HEADER) < 16, width
+        await ana.answers.first.press("e")
+        await expect(ana.page.get_by_role("textbox", name="Edit message")).to_be_focused()
+        for name in ("Save", "Cancel"):
+            button = ana.page.get_by_role("button", name=name, exact=True)
+            await button.evaluate("button => button.scrollIntoView({ block: 'center' })")
+            assert await button.evaluate(UNCOVERED), (width, name)
+        await ana.page.keyboard.press("Escape")
 
 
 async def test_long_press_opens_a_sheet_and_presses_nothing_in_it(

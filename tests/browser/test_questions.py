@@ -15,6 +15,7 @@ from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, let_look_only, reply
+from tests.browser.test_messages import UNCOVERED
 from tests.browser.test_notifications import BROWSER
 from tests.browser.test_retry import PHONE
 from tests.support.server import Server
@@ -413,6 +414,26 @@ async def test_notification_leads_to_an_approval_in_reach_of_a_thumb(
     await phone.sees_state("idle")
     phone.complain()
     await context.close()
+
+
+async def test_notice_of_a_second_person_covers_no_question(ana: Person, model: WireServer, browser: Browser) -> None:
+    """The toast that says how the agent answers from now on leaves the card and its buttons free."""
+    model.script(reply("\n\n".join(["A long answer"] * 40)))
+    await ana.say("Before that")
+    await expect(ana.answers).to_have_count(1)
+    await ana.sees_state("idle")
+    await asked(ana, model, SUM)
+    bo = await invited(ana, browser, "Bo", automatic=True)
+    toast = ana.page.locator("#toasts .toast", has_text="Several people are here now")
+    await toast.hover()  # it stays
+    await ana.page.locator("#log").evaluate("log => { log.scrollTop = log.scrollHeight }")
+    for width, height in ((1200, 800), (390, 844)):
+        await ana.page.set_viewport_size({"width": width, "height": height})
+        for name in ("Allow once", "Refuse…", "Edit arguments", "Answer"):
+            button = ana.page.get_by_role("button", name=name, exact=True)
+            await expect(button).to_be_in_viewport(ratio=1)
+            assert await button.evaluate(UNCOVERED), (width, name)
+    bo.complain()
 
 
 async def test_approval_by_touch(ana: Person, model: WireServer, browser: Browser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 from urllib.parse import urljoin
 
@@ -11,6 +12,11 @@ from tests.browser.console import FAILED
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
 from tests.wire.server import WireServer
+
+IN_A_LINE = """toast => {
+  const [first, ...rest] = [...toast.children].map(each => each.getBoundingClientRect());
+  return rest.every(each => each.top < first.bottom && each.bottom > first.top);
+}"""
 
 
 async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServer, browser: Browser) -> None:
@@ -38,7 +44,9 @@ async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServ
     await form.get_by_label("Time zone").fill("Europe/Berlin")
     await form.get_by_role("button", name="Add schedule").click()
     await expect(dialog).to_contain_text("Every Tuesday at 07:15 · Europe/Berlin")
-    await expect(dialog.get_by_text("Next run:")).to_be_visible()
+    await expect(page.locator(".toast")).to_contain_text("Schedule added.")
+    assert await page.locator(".toast").evaluate(IN_A_LINE)
+    await expect(dialog.get_by_text("Next run:")).to_have_text(re.compile(r"\S \(in "))
 
     await dialog.get_by_role("button", name="Run now").click()
     await expect(dialog.get_by_text("Run started.")).to_be_visible()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from agents.elicitation import form_of, link_of
 from agents.messages import Json
@@ -57,6 +59,17 @@ def test_page_to_open_is_a_link_without_access_to_this_one() -> None:
 )
 def test_what_became_of_a_question_is_a_line_of_the_call(asked: Json, words: str) -> None:
     assert words in text_of(shown(asked))
+
+
+def test_reply_in_the_minute_of_its_message_has_no_time_of_its_own() -> None:
+    """The message shows the time beside it already."""
+    now = timezone.now()
+    answer = {"answer": {"action": "decline"}, "answered_by": "Bo"}
+    html = shown(
+        *(record(**answer, answered_at=at.isoformat()) for at in (now, now + timedelta(hours=1))), timestamp=now
+    )
+    assert text_of(html).count("Bo declined a question from inn") == 2
+    assert text_of(html).count("Bo declined a question from inn ·") == 1
 
 
 @pytest.mark.parametrize("asked", [None, 1, {}, {"question": 1}, record(answer="yes"), record(answer={"action": 1})])

@@ -124,7 +124,7 @@ def test_decision_is_shown_below_the_call(answer: object, status: str, words: st
     html = answered("approval", answer, **columns)
     assert 'class="decision">' in html
     assert f"{words} ·" in text_of(html)
-    assert 'class="tool"' in html
+    assert 'class="tool annotated"' in html
 
 
 def test_decision_in_the_minute_of_its_message_has_no_time_of_its_own() -> None:

@@ -60,10 +60,10 @@ def card_of(message: MessageSnapshot) -> QuestionCard | None:
 def replies_of(message: MessageSnapshot) -> list[Reply]:
     """Return what became of the questions of a call."""
     asked = asked_of(message.tool.asked) if message.tool and message.tool.asked else []
-    return [_reply(each) for each in asked]
+    return [_reply(each, message) for each in asked]
 
 
-def _reply(asked: Asked) -> Reply:
+def _reply(asked: Asked, message: MessageSnapshot) -> Reply:
     words = {"name": asked.answered_by or _("Someone"), "server": asked.question.server, "host": asked.question.host}
     action = asked.answer["action"] if asked.answer else ""
     answers: list[Answer] = []
@@ -80,7 +80,7 @@ def _reply(asked: Asked) -> Reply:
         icon, text = "ban", _("No one answered a question from %(server)s in time") % words
     else:
         icon, text = "ban", _("A question from %(server)s was not answered") % words
-    return Reply(Decision(icon, text, asked.answered_at), asked.question.message, answers)
+    return Reply(Decision(icon, text, asked.answered_at).beside(message), asked.question.message, answers)
 
 
 def _filled(asked: Asked) -> list[Answer]:

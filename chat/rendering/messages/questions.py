@@ -74,6 +74,11 @@ class Decision:
     text: str
     at: str | None
 
+    def beside(self, message: MessageSnapshot) -> Decision:
+        """Return the decision without its time in the minute of the message, which is shown beside it."""
+        is_same = self.at is not None and self.at[:MINUTE] == message.timestamp[:MINUTE]
+        return replace(self, at=None) if is_same else self
+
 
 @dataclass(frozen=True)
 class QuestionCard:
@@ -213,14 +218,9 @@ class QuestionCard:
 
 
 def decision_of(message: MessageSnapshot) -> Decision | None:
-    """Return what was decided about a tool call that needed an approval; None while it waits, or if it needed none.
-
-    Its time is left out in the minute of the message, which is shown beside it.
-    """
+    """Return what was decided about a tool call that needed an approval; None while it waits, or if it needed none."""
     decision = _decision_of(message)
-    if decision and decision.at and decision.at[:MINUTE] == message.timestamp[:MINUTE]:
-        return replace(decision, at=None)
-    return decision
+    return decision and decision.beside(message)
 
 
 def _decision_of(message: MessageSnapshot) -> Decision | None:

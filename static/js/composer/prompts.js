@@ -1,7 +1,7 @@
 // Prompts of MCP servers as commands behind "/": the text of one is put into the composer, where the user can change it.
 import { page } from "../messages/session.js";
 import { post, valueAt } from "../net/http.js";
-import { offer } from "../ui/commands.js";
+import { offer, withControl } from "../ui/commands.js";
 import { answerOf, make } from "../ui/dom.js";
 import { field, write } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
@@ -50,16 +50,19 @@ async function use(prompt, argument) {
   }
 }
 
+/** Returns the mark of a required argument; screen readers know it from the field. */
+const mark = () => make("span", { className: "required", ariaHidden: "true", textContent: " *" });
+
 /** Asks for the arguments in a dialog; resolves to their values, or to null. */
 async function asked(prompt, first) {
   const inputs = prompt.arguments.map(({ name, required }, place) =>
-    make("input", { className: "input", name, required, value: place ? "" : first, autocomplete: "off", dir: "auto" }),
+    make("textarea", { className: "input argument", name, required, value: place ? "" : first, rows: 2, dir: "auto" }),
   );
-  const fields = prompt.arguments.map(({ name, description }, place) =>
+  const fields = prompt.arguments.map(({ name, description, required }, place) =>
     make(
       "label",
       { className: "field" },
-      make("span", { textContent: name }),
+      make("span", { textContent: name }, required ? mark() : ""),
       inputs[place],
       make("span", { className: "help", textContent: description }),
     ),
@@ -74,6 +77,9 @@ async function asked(prompt, first) {
   const heading = make("h2", { textContent: prompt.title, dir: "auto" });
   const bar = make("div", { className: "confirm-bar" }, done, cancel);
   const form = make("form", { method: "dialog", className: "dialog-body" }, heading, ...fields, bar);
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && withControl(event)) form.requestSubmit(done);
+  });
   const dialog = make("dialog", { className: "dialog confirm", ariaLabel: prompt.title }, form);
   if ((await answerOf(dialog)) !== "use") return null;
   return Object.fromEntries(inputs.map((input) => [input.name, input.value]));

@@ -117,6 +117,7 @@ function again() {
 
 const LONG_PRESS = 450;
 const BESIDE = 6; // px between the toolbar and buttons beside it
+const FOCUSED = ":focus-visible, :has(:focus-visible)";
 const QUICK = ["copy", "edit", "retry"];
 const ITS_OWN = "a, button, input, textarea, select, summary, pre, img, video, [contenteditable]";
 const log = document.getElementById("log");
@@ -137,7 +138,11 @@ function connectToolbar() {
   );
   list.addEventListener("pointermove", moved);
   list.addEventListener("pointerleave", () => isHeld() || isFocused() || hide());
-  list.addEventListener("focusin", (event) => show(messageOf(event.target)));
+  list.addEventListener(
+    "focusin",
+    ({ target }) =>
+      hovering.contains(target) || show(messageOf(target), { byPointer: !target.matches(":focus-visible") }),
+  );
   list.addEventListener(
     "focusout",
     (event) => messageOf(event.relatedTarget ?? list) || isHeld() || isFocused() || hide(),
@@ -263,10 +268,7 @@ function hide() {
 
 /** Keeps the last message's actions in the tab order only once. */
 function spare(message) {
-  resting.classList.toggle(
-    "spare",
-    message !== null && message === lastMessage() && message.matches(":focus-visible, :has(:focus-visible)"),
-  );
+  resting.classList.toggle("spare", message !== null && message === lastMessage() && message.matches(FOCUSED));
 }
 
 /** Shows the last message's actions below it, in the place of the agent's status. */
@@ -277,6 +279,7 @@ function rest() {
   resting.hidden = !last;
   if (last) dress(resting, last);
   const hovered = messageOf(hovering);
+  if (hovered === last && isInSight(resting) && !isHeld() && !last.matches(FOCUSED)) return hide();
   if (hovered) dress(hovering, hovered); // a finished message can be edited
   spare(hovered);
 }
