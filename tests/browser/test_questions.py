@@ -274,7 +274,8 @@ async def test_tool_is_approved_by_keyboard_and_a_viewer_only_looks_on(
     await ana.sees_state("idle")
     assert results(model) == ["[Not run: Admin refused this call.] In your head, please"]
 
-    await asked(ana, model, SUM, then="Eight")
+    # A text with this sign is edited as JSON: a field would change it.
+    await asked(ana, model, ("calculator", {"expression": "6*7\r"}), then="Eight")
     await page.locator("#status").get_by_role("button", name="Answer").press("Enter")
     await expect(question).to_be_focused()
     for _button in ("Allow once", "More ways to allow", "Refuse…", "Edit arguments"):
