@@ -1,4 +1,4 @@
-"""The admin site: its pages in groups, and times in the zone of the viewer's browser.
+"""The admin site: its pages in groups, times in the zone of the viewer's browser, and 400 for impossible values.
 
 It is not part of the package `chat.admin`, which Django imports to register pages at the site.
 """
@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from traceback import walk_tb
 from typing import Any
 
 from django.contrib.admin import AdminSite
+from django.core.exceptions import BadRequest, FieldDoesNotExist
+from django.db import DataError, NotSupportedError
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.template.response import SimpleTemplateResponse
 from django.urls import reverse
@@ -47,6 +50,10 @@ GROUPS: list[tuple[str, Any, dict[str, str]]] = [
     ("logs", _("Logs"), {"SecurityEvent": "lock", "LogEntry": "history", "Erasure": "trash-2"}),
 ]
 
+# What Django's queries raise for values that a column cannot have, as a number of more than 64 bits or a NUL. Its
+# forms, lists and actions look up what a request names without a check of their own.
+UNUSABLE = (DataError, FieldDoesNotExist, NotSupportedError, OverflowError, ValueError)
+
 
 class ParleyAdminSite(AdminSite):
     site_header = site_title = _("Parley admin")
@@ -67,15 +74,27 @@ class ParleyAdminSite(AdminSite):
         return HttpResponseRedirect(reverse("admin:index", current_app=self.name))
 
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:
-        """Add the viewer's time zone to a view: filters such as “today” mean the viewer's day."""
+        """Wrap a view: filters such as “today” mean the viewer's day, and values that no row can have get 400."""
 
         @wraps(view)
         def in_zone(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             with timezone.override(zone_of(request)):
-                response = view(request, *args, **kwargs)
-                return response.render() if isinstance(response, SimpleTemplateResponse) else response
+                try:
+                    response = view(request, *args, **kwargs)
+                    return response.render() if isinstance(response, SimpleTemplateResponse) else response
+                except UNUSABLE as error:
+                    if isinstance(error, DataError) or _is_raised_by_queries(error):
+                        raise BadRequest(f"Unusable value: {error}") from error
+                    raise
 
         return super().admin_view(in_zone, cacheable)
+
+
+def _is_raised_by_queries(error: Exception) -> bool:
+    """Return whether Django's database layer raised an error, and not our code or a view's."""
+    frames = [frame for frame, _line in walk_tb(error.__traceback__)]
+    module: str = frames[-1].f_globals.get("__name__", "") if frames else ""
+    return module.startswith("django.db.")
 
 
 def _group(label: str, name: Any, models: list[Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
@@ -17,6 +18,9 @@ from chat.commands import COMMANDS, LONGEST_PROMPT, Command
 BYTES_PER_CHARACTER = 6
 # The other fields of a command.
 FRAME_OVERHEAD = 256 * 1024
+# The part of a frame in which its `ref` is searched if the frame cannot be read.
+START = 1_000
+_REF = re.compile(r'"ref"\s*:\s*"([^"\\]{1,200})"')
 # The longest error message, in characters. It can repeat what was sent.
 LONGEST_EXPLANATION = 300
 
@@ -46,8 +50,10 @@ def parse(frame: str) -> Command:
     """Read a frame. Raises MalformedCommand: no JSON, no object, an unknown type, missing or wrong fields."""
     try:
         data = long_json.loads(frame)
+    except long_json.TooManyLongValues:
+        raise MalformedCommand("The frame is too long: only texts may be long.", _probable_ref(frame)) from None
     except (ValueError, RecursionError):
-        raise MalformedCommand("The frame is not JSON.") from None
+        raise MalformedCommand("The frame is not JSON.", _probable_ref(frame)) from None
     if not isinstance(data, dict):
         raise MalformedCommand("The frame is not a JSON object.")
     return checked(data)
@@ -61,6 +67,12 @@ def checked(data: dict[str, Any]) -> Command:
         ref = data.get("ref")
         has_ref = isinstance(ref, str) and len(ref) <= 200
         raise MalformedCommand(_explain(error), ref if has_ref else None) from None
+
+
+def _probable_ref(frame: str) -> str | None:
+    """Return the `ref` at the beginning of a frame that cannot be read, so that its client does not wait for ever."""
+    found = _REF.search(frame, 0, START)
+    return found[1] if found else None
 
 
 def _explain(error: ValidationError) -> str:

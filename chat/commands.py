@@ -17,6 +17,8 @@ Number = Annotated[int, Field(ge=0, lt=2**62)]
 # In characters. Every page of the session holds the prompt.
 LONGEST_PROMPT = 200_000
 MOST_KNOWN = 200
+# What an editor is open on, if not a message.
+SYSTEM_PROMPT = "system_prompt"
 MOST_TOOLS = 200
 MOST_ROUNDS = 1000
 # Files of the workspace that a session can choose one by one.
@@ -122,6 +124,17 @@ class Typing(SessionCommand):
     limit = None
 
     type: Literal["typing"]
+
+
+@command
+class Editing(SessionCommand):
+    """Say that an editor is `open` on a message, or on the system prompt; or that it is not any more."""
+
+    limit = None
+
+    type: Literal["editing"]
+    id: Id
+    open: bool = True
 
 
 @command

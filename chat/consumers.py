@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from agents.messages import Json
 from chat import languages
 from chat.command_frames import MalformedCommand, longest_frame, parse
-from chat.commands import Command, MarkRead, Ping, SessionCommand, Sync
+from chat.commands import Command, Editing, Fork, MarkRead, Ping, SessionCommand, Sync
 from chat.dispatch import execute
 from chat.errors import NoSuchSession, ServiceError, unavailable
 from chat.live.credentials import Credential, Login, Token
@@ -242,6 +242,7 @@ class SessionConsumer(AuthenticatedConsumer):
     viewer: Viewer | None = None
     # The last read mark that is being stored.
     _marking: asyncio.Task[None] | None = None
+    _forking: asyncio.Task[None] | None = None  # other commands do not wait until its files are copied
 
     async def enter(self) -> None:
         """Subscribe a user with access to the session; close the socket of any other."""
@@ -274,13 +275,17 @@ class SessionConsumer(AuthenticatedConsumer):
         elif isinstance(command, MarkRead):
             self._mark_read(self.viewer.socket_queue, command)
         elif isinstance(command, SessionCommand):
-            await _answer(self.viewer.socket_queue, command, self._execute(socket_queue, command))
+            if isinstance(command, Fork) and self._forking is not None:
+                await asyncio.wait([self._forking])
+            work = _answer(self.viewer.socket_queue, command, self._execute(socket_queue, command))
+            if isinstance(command, Fork):
+                self._forking = asyncio.create_task(work)
+            else:
+                await work
 
     def _mark_read(self, socket_queue: SocketQueue, command: MarkRead) -> None:
         """Store a read mark with those of others. Commands do not wait for it; its answer says that it is stored."""
-        self._marking = asyncio.get_running_loop().create_task(
-            _answer(socket_queue, command, self._store_mark(socket_queue, command))
-        )
+        self._marking = asyncio.create_task(_answer(socket_queue, command, self._store_mark(socket_queue, command)))
 
     async def _store_mark(self, socket_queue: SocketQueue, command: MarkRead) -> None:
         self.require_write(socket_queue)
@@ -312,6 +317,8 @@ class SessionConsumer(AuthenticatedConsumer):
     async def _execute(self, socket_queue: SocketQueue, command: SessionCommand) -> None:
         self.require_write(socket_queue)
         result = await self.hub.threads_for(command).run(self._execute_in_thread, socket_queue.language, command)
+        if isinstance(command, Editing) and self.viewer is not None:
+            self.viewer.feed.people.editors.note(socket_queue, command.id, is_open=command.open)
         socket_queue.answer(_dump({"type": "ack", "ref": command.ref, **result}))
 
     def _execute_in_thread(self, language: str, command: SessionCommand) -> Json:

@@ -19,7 +19,7 @@ from chat.commands import SessionCommand
 from chat.errors import NoSuchMessage, ServiceError
 from chat.limits.rates import spend
 from chat.models import ChatMessage, Session, User
-from chat.queries import messages
+from chat.queries import forked_files, messages
 from chat.queries.attachments import described
 from chat.services.idempotency import create_once
 from chat.services.messages import context_inclusion, editing, sending, starting, suggestions
@@ -87,16 +87,30 @@ def amend_message(
     those `seen`.
     """
     if seen is not None:
-        session, _role = session_for(user, session_id)
-        SessionTransaction.lock(session.pk)
-        if not ChatMessage.objects.filter(pk=message_id, session=session).exists():
-            raise NoSuchMessage
-        present = messages.message_snapshot(message_id)
-        if present is None or present.revision not in seen:
-            current, revision = (present.to_json(), present.revision) if present else (None, None)
-            message = _("The message was changed in the meantime.")
-            raise ServiceError("stale", message, current=current, revision=revision)
+        _require_unchanged(user, session_id, message_id, seen)
     return [execute(user, session_id, command) for command in commands]
+
+
+def fork_message(
+    *, user: User, session_id: str, message_id: str, command: SessionCommand, seen: Collection[int] | None = None
+) -> Json:
+    """Fork at a message, in transactions of the service's own: a copy takes seconds. Raises as `amend_message` does."""
+    if seen is not None:
+        with transaction.atomic():
+            _require_unchanged(user, session_id, message_id, seen)
+    return execute(user, session_id, command)
+
+
+def _require_unchanged(user: User, session_id: str, message_id: str, seen: Collection[int]) -> None:
+    session, _role = session_for(user, session_id)
+    SessionTransaction.lock(session.pk)
+    if not ChatMessage.objects.filter(pk=message_id, session=session).exists():
+        raise NoSuchMessage
+    present = messages.message_snapshot(message_id)
+    if present is None or present.revision not in seen:
+        current, revision = (present.to_json(), present.revision) if present else (None, None)
+        message = _("The message was changed in the meantime.")
+        raise ServiceError("stale", message, current=current, revision=revision)
 
 
 def handles(kind: type[Command]) -> Callable[[Handler[Command]], Handler[Command]]:
@@ -148,6 +162,14 @@ def _withdraw(user: User, session: Session, command: commands.Withdraw) -> Json:
 @handles(commands.SendNow)
 def _send_now(user: User, session: Session, command: commands.SendNow) -> Json:
     return {"sent": sending.send_now(session=session, author=user, message_id=command.id)}
+
+
+@handles(commands.Editing)
+def _editing(user: User, session: Session, command: commands.Editing) -> None:
+    """Check that the user may edit this. The consumer notes it, because it ends with the socket."""
+    if command.open:
+        message_id = None if command.id == commands.SYSTEM_PROMPT else command.id
+        editing.require_editor(session=session, author=user, message_id=message_id)
 
 
 @handles(commands.Typing)
@@ -268,7 +290,8 @@ def _fork(user: User, session: Session, command: commands.Fork) -> Json:
         request={"text": text, "run": run},
         make=lambda pk, digest: fork(session_id=pk, key_digest=digest),
     )
-    return {"session": made.pk, "url": reverse("session", args=[made.pk]), "repeated": repeated}
+    url, notice = reverse("session", args=[made.pk]), forked_files.notice(made)
+    return {"session": made.pk, "url": url, "repeated": repeated, "notice": notice}
 
 
 @handles(commands.SetModel)

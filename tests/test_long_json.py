@@ -27,6 +27,24 @@ def test_long_objects_are_parsed_as_short_ones(found: dict[str, object], ascii_o
     assert long_json.loads(text) == whole
 
 
+@settings(max_examples=cases(30), deadline=None)
+@given(st.dictionaries(st.text(max_size=3), values, max_size=5), st.lists(st.booleans(), max_size=6))
+def test_long_strings_may_be_deep(found: dict[str, object], places: list[bool]) -> None:
+    """In objects and arrays, up to DEPTH of them in each other."""
+    whole: object = "x" * long_json.SHORT
+    for is_object in places:
+        whole = {**found, "inner": whole} if is_object else [found, whole, found]
+    whole = {"type": "answer", "value": whole}
+    assert long_json.loads(json.dumps(whole)) == whole
+
+
+def test_frame_that_is_too_long_says_so_to_the_client_that_waits() -> None:
+    """UI-12: `ref` is that of the frame, though the frame cannot be read."""
+    with pytest.raises(MalformedCommand, match="only texts may be long") as refused:
+        parse(json.dumps({"type": "answer", "ref": "a7", "value": [0] * long_json.SHORT}))
+    assert refused.value.ref == "a7"
+
+
 LONG = "x" * long_json.SHORT
 LONGEST_FRAME = longest_frame()
 
@@ -45,6 +63,8 @@ LONGEST_FRAME = longest_frame()
         f'{{"a":"{LONG}","b":NaN}}',
         "[" * 300_000,
         '{"a":' * 100_000,
+        '{"a":' * 10 + f'"{LONG}"' + "}" * 10,
+        '{"a":[' + f'"{LONG}"' + ',"b"' * long_json.MOST_MEMBERS + "]}",
         '{"a":[' + "0," * 200_000 + "0]}",
         "{" + ",".join(f'"{number}":0' for number in range(50_000)) + "}",
     ],

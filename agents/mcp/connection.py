@@ -27,6 +27,8 @@ FIRST_WAIT = 2.0
 # Seconds before each new attempt; the last one is repeated. A connection that lived longer than STABLE begins again.
 PAUSES = (0.0, 1.0, 5.0, 30.0, 120.0)
 STABLE = 60.0
+# A call ends a pause, but not its first second.
+SHORTEST_PAUSE = 1.0
 MAX_TOOLS = 200
 MAX_RESOURCES = 200
 MAX_PROMPTS = 200
@@ -63,8 +65,10 @@ class Connection:
         self._answer_seconds = answer_seconds
         self._session: ClientSession | None = None
         self._problem = ""
-        # Set unless an attempt to connect is under way.
+        # Set unless an attempt to connect is under way, or about to begin.
         self._settled = asyncio.Event()
+        # Set when a call needs a connection during a pause.
+        self._wanted = asyncio.Event()
         self._news = asyncio.Event()
         self._has_ended = False
         self._probes: set[asyncio.Task[None]] = set()
@@ -133,7 +137,10 @@ class Connection:
         await asyncio.wait(tasks)
 
     async def _connected(self) -> ClientSession:
+        """Return the session, after a new attempt to connect if there is none. Raises ToolError."""
         if self._session is None:
+            self._settled.clear()
+            self._wanted.set()
             await self._settled.wait()
         if self._session is None:
             raise ToolError(f"The MCP server {self.name} is not available now: {self._problem}.")
@@ -192,7 +199,11 @@ class Connection:
             self._problem = problem
             if pause := PAUSES[min(failures, len(PAUSES)) - 1]:
                 self._settled.set()
-                await asyncio.sleep(pause)
+                self._wanted.clear()
+                await asyncio.sleep(SHORTEST_PAUSE)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause - SHORTEST_PAUSE):
+                        await self._wanted.wait()
             self._settled.clear()
 
     async def _serve(self) -> None:

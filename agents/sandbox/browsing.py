@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from agents.safe_text import clean
+from agents.sandbox.folder import FILE, FOLDER
 
 Kind = Literal["folder", "file", "link", "other"]
 
@@ -25,8 +26,6 @@ LONGEST_PATH = 4_096
 MAX_DEPTH = 200
 # Files that a tool is about to rename.
 DRAFTS = ".parley-draft"
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class NotThere(Exception):
@@ -80,7 +79,7 @@ def clean_path(path: str) -> str:
 def list_folder(root: Path, path: str = "", most: int = MOST_ENTRIES) -> Listing:
     """List a folder of a workspace, at most so many entries. Blocks. Raises NotThere."""
     path = clean_path(path)
-    with _folder(root, path) as folder:
+    with open_folder(root, path) as folder:
         return _listing(folder, path, most)
 
 
@@ -90,8 +89,8 @@ def open_file(root: Path, path: str) -> OpenFile:
     above, _, name = path.rpartition("/")
     if not name:
         raise NotThere(path)
-    with _folder(root, above) as folder, _as_missing(path):
-        descriptor = os.open(name, _FILE, dir_fd=folder)
+    with open_folder(root, above) as folder, _as_missing(path):
+        descriptor = os.open(name, FILE, dir_fd=folder)
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             os.close(descriptor)
@@ -132,7 +131,7 @@ def _first(entries: list[Entry], most: int) -> list[Entry]:
 
 def _entry(name: str, above: str, found: os.stat_result) -> Entry:
     kind: Kind = "other"
-    if not _is_text(name):
+    if not is_text(name):
         name = clean(name)  # it can be seen, but no address can name it
     elif stat.S_ISDIR(found.st_mode):
         kind = "folder"
@@ -143,7 +142,8 @@ def _entry(name: str, above: str, found: os.stat_result) -> Entry:
     return Entry(name, f"{above}/{name}" if above else name, kind, found.st_size, found.st_mtime)
 
 
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
+    """Tell whether a name is text, so that an address can have it."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -152,13 +152,13 @@ def _is_text(name: str) -> bool:
 
 
 @contextmanager
-def _folder(root: Path, path: str) -> Iterator[int]:
-    """Open a folder, one part of the path in the one before it."""
+def open_folder(root: Path, path: str) -> Iterator[int]:
+    """Open a folder of a workspace, one part of the path in the one before it. Raises NotThere."""
     with _as_missing(path):
-        descriptor = os.open(root, _FOLDER)
+        descriptor = os.open(root, FOLDER)
         for part in filter(None, path.split("/")):
             try:
-                inner = os.open(part, _FOLDER, dir_fd=descriptor)
+                inner = os.open(part, FOLDER, dir_fd=descriptor)
             finally:
                 os.close(descriptor)
             descriptor = inner

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.sandbox.browsing import DRAFTS
-from agents.sandbox.folder import give_away, make_folder
+from agents.sandbox.folder import FOLDER, NEW_FILE, give_away, make_folder
 
+# The folder of a workspace for the files that people attach.
+ATTACHMENTS = "attachments"
 READ_ONLY = 0o444
 READ_ONLY_FOLDER = 0o755
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ def update_copies(workspace: Path, folder: str, copies: Iterable[Copy]) -> bool:
     Files that are no copies stay. Raises OSError.
     """
     make_folder(workspace)
-    inside = os.open(workspace, _FOLDER)
+    inside = os.open(workspace, FOLDER)
     try:
         with suppress(FileExistsError):
             os.mkdir(folder, READ_ONLY_FOLDER, dir_fd=inside)
             give_away(folder, inside)
         try:
-            place = os.open(folder, _FOLDER, dir_fd=inside)
+            place = os.open(folder, FOLDER, dir_fd=inside)
         except OSError:  # a command has put something else there
             return False
         try:
@@ -55,10 +55,15 @@ def update_copies(workspace: Path, folder: str, copies: Iterable[Copy]) -> bool:
     return True
 
 
+def is_copy(found: os.stat_result) -> bool:
+    """Tell whether what is in a folder of copies is one, as it looks: commands can make such files, too."""
+    return stat.S_ISREG(found.st_mode) and stat.S_IMODE(found.st_mode) == READ_ONLY
+
+
 def _update(place: int, wanted: dict[str, Copy]) -> None:
     for name in os.listdir(place):
         found = os.stat(name, dir_fd=place, follow_symlinks=False)
-        if not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) != READ_ONLY:
+        if not is_copy(found):
             wanted.pop(name, None)
             continue
         copy = wanted.get(name)
@@ -77,7 +82,7 @@ def _write(place: int, copy: Copy) -> None:
     draft = f"copy{DRAFTS}"
     with suppress(FileNotFoundError):
         os.unlink(draft, dir_fd=place)
-    with os.fdopen(os.open(draft, _NEW_FILE, READ_ONLY, dir_fd=place), "wb") as file:
+    with os.fdopen(os.open(draft, NEW_FILE, READ_ONLY, dir_fd=place), "wb") as file:
         file.write(data)
         os.fchmod(file.fileno(), READ_ONLY)
     os.utime(draft, (copy.changed, copy.changed), dir_fd=place)

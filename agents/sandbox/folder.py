@@ -1,4 +1,4 @@
-"""Make and remove the folder of a sandbox."""
+"""Make, open and remove folders of a sandbox without following links, which commands can put anywhere."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from agents.sandbox.command import UNPRIVILEGED_ID
 logger = logging.getLogger(__name__)
 
 OWNER_ONLY = 0o700
+# How folders are opened, and files in them read and made. A pipe that is opened for reading does not block.
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_folder(folder: Path) -> None:

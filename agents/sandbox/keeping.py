@@ -7,12 +7,10 @@ import re
 from contextlib import suppress
 
 from agents.sandbox.command import Sandbox
-from agents.sandbox.folder import give_away, make_folder
+from agents.sandbox.folder import FOLDER, NEW_FILE, give_away, make_folder
 from agents.sandbox.process import has_room
 
 READABLE = 0o644
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 LONGEST_STEM = 60
 MOST_TRIES = 1_000
 
@@ -26,12 +24,12 @@ def keep_file(sandbox: Sandbox, folder: str, stem: str, ending: str, data: bytes
     make_folder(sandbox.workspace)
     if not has_room(sandbox, len(data)):
         return None
-    inside = os.open(sandbox.workspace, _FOLDER)
+    inside = os.open(sandbox.workspace, FOLDER)
     try:
         with suppress(FileExistsError):
             os.mkdir(folder, 0o755, dir_fd=inside)
             give_away(folder, inside)
-        place = os.open(folder, _FOLDER, dir_fd=inside)
+        place = os.open(folder, FOLDER, dir_fd=inside)
     finally:
         os.close(inside)
     try:
@@ -46,6 +44,6 @@ def keep_file(sandbox: Sandbox, folder: str, stem: str, ending: str, data: bytes
 
 
 def _write(place: int, name: str, data: bytes) -> None:
-    with os.fdopen(os.open(name, _NEW_FILE, READABLE, dir_fd=place), "wb") as file:
+    with os.fdopen(os.open(name, NEW_FILE, READABLE, dir_fd=place), "wb") as file:
         file.write(data)
     give_away(name, place)

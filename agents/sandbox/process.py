@@ -229,7 +229,7 @@ class _Command:
             return "memory"
         if not with_folder:
             return None
-        if _is_disk_full(self._sandbox):
+        if is_disk_full(self._sandbox.workspace):
             return "disk"
         self._usage = _usage(self._sandbox)
         # In a full workspace nothing can be written, but the command may be the one that makes room.
@@ -287,11 +287,14 @@ def has_room(sandbox: Sandbox, size: int) -> bool:
     """Return whether a file of so many bytes can be added to the workspace, which exists. Blocks; raises OSError."""
     usage = _usage(sandbox)
     with_it = replace(usage, size=usage.size + size, entries=usage.entries + 1)
-    return size <= sandbox.limits.file_mb * MB and not _exceeds(with_it, sandbox) and not _is_disk_full(sandbox)
+    return (
+        size <= sandbox.limits.file_mb * MB and not _exceeds(with_it, sandbox) and not is_disk_full(sandbox.workspace)
+    )
 
 
-def _is_disk_full(sandbox: Sandbox) -> bool:
-    disk = os.statvfs(sandbox.workspace)
+def is_disk_full(folder: Path) -> bool:
+    """Return whether the folder's disk has less free than commands leave. Blocks; raises OSError."""
+    disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize < MIN_FREE_MB * MB or (disk.f_files > 0 and disk.f_favail < MIN_FREE_FILES)
 
 

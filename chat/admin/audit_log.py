@@ -32,6 +32,8 @@ HANDED_OVER = _("Asked for another worker.")
 CLOSED = _("Closed the turn.")
 DRAINED = _("Drained the worker.")
 UNDRAINED = _("Let the worker take sessions again.")
+PAUSED = _("Paused the schedule.")
+RESUMED = _("Resumed the schedule.")
 WAS_READ = _("Read the session.")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
@@ -130,6 +131,9 @@ class McpServerAdmin(BoundedSearch, Admin):
     ordering = ("workspace", "name")
     list_per_page = 50
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[McpServer]:
+        return super().get_queryset(request).filter(removed_at=None)
+
     def get_readonly_fields(self, request: HttpRequest, obj: McpServer | None = None) -> tuple[str, ...]:
         return ("workspace", "sign_in_state", "token_expires") if obj else ()
 
@@ -153,7 +157,7 @@ class McpServerAdmin(BoundedSearch, Admin):
 
     def save_model(self, request: HttpRequest, obj: McpServer, form: McpServerForm, change: bool) -> None:
         service.apply(obj, form.given)
-        obj.save()
+        service.save(obj)
         service.log(Kind.MCP_SERVER_CHANGED if change else Kind.MCP_SERVER_ADDED, cast("User", request.user), obj)
 
     def delete_model(self, request: HttpRequest, obj: McpServer) -> None:

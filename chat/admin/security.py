@@ -84,6 +84,8 @@ KINDS: dict[str, Any] = {
     Kind.MCP_SERVER_CONNECTED: _("Signed in to an MCP server"),
     Kind.MCP_SERVER_DISCONNECTED: _("Disconnected an MCP server"),
     Kind.WORKSPACE_RENAMED: _("Renamed a workspace"),
+    Kind.SCHEDULE_PAUSED: _("Paused a person’s schedule"),
+    Kind.SCHEDULE_RESUMED: _("Resumed a person’s schedule"),
     Kind.WEBHOOK_ADDED: _("Added a webhook"),
     Kind.WEBHOOK_CHANGED: _("Changed a webhook"),
     Kind.WEBHOOK_REMOVED: _("Removed a webhook"),
@@ -97,7 +99,12 @@ FACES: dict[str, Any] = {
     Face.AGENT: _("agent"),
 }
 ACTION_TIME = time_column(LogEntry, "action_time")
-OBJECTS: dict[str, Any] = {"apitoken": _("API token"), "workspace": _("workspace"), "mcpserver": _("MCP server")}
+OBJECTS: dict[str, Any] = {
+    "apitoken": _("API token"),
+    "workspace": _("workspace"),
+    "mcpserver": _("MCP server"),
+    "schedule": _("schedule"),
+}
 ACTIONS = {ADDITION: _("Added"), CHANGE: _("Changed"), DELETION: _("Deleted"), READ: _("Read")}
 
 

@@ -24,6 +24,7 @@ from chat.api import (
     turns,
     webhooks,
     workspace,
+    workspace_invitations,
 )
 from chat.api.auth import Bearer, Cookie
 from chat.api.openapi import ParleyAPI
@@ -43,8 +44,8 @@ api = ParleyAPI(
 errors.install(api)
 # In the order in which the API's description lists the operations.
 PARTS = (
-    *(me, notes, knowledge, rules, webhooks, agents, catalogue, transfer, sessions, sharing, messages, suggestions),
-    *(history, schedules, turns, files, workspace, events, steps, projections),
+    *(me, workspace_invitations, notes, knowledge, rules, webhooks, agents, catalogue, transfer, sessions, sharing),
+    *(messages, suggestions, history, schedules, turns, files, workspace, events, steps, projections),
 )
 for part in PARTS:
     for path_view in part.router.path_operations.values():

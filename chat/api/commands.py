@@ -11,7 +11,7 @@ from chat.api.auth import ApiRequest
 from chat.api.responses import if_match_revisions
 from chat.command_frames import checked
 from chat.commands import SessionCommand
-from chat.dispatch import amend, amend_message
+from chat.dispatch import amend, amend_message, fork_message
 from chat.errors import NoSuchMessage, ServiceError
 
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_]{1,64}")
@@ -42,6 +42,13 @@ def run_message_commands(
     commands = [make_command(kind, id=checked_id(message_id), **fields) for kind, fields in kinds_and_fields]
     seen = if_match_revisions(request)
     return amend_message(user=request.user, session_id=session_id, message_id=message_id, commands=commands, seen=seen)
+
+
+def run_fork(request: ApiRequest, session_id: str, message_id: str, **fields: Any) -> Json:
+    """Fork at a message that has the revision of `If-Match`, as `run_message_command` does."""
+    command = make_command("fork", id=checked_id(message_id), **fields)
+    seen = if_match_revisions(request)
+    return fork_message(user=request.user, session_id=session_id, message_id=message_id, command=command, seen=seen)
 
 
 def checked_id(text: str, error: Callable[[], ServiceError] = NoSuchMessage) -> str:

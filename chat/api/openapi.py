@@ -77,6 +77,8 @@ PATH_PARAMETERS = {
     "webhook_id": "The webhook's id",
     "workspace_id": "The workspace's id, as in `GET /me`",
 }
+# Paths of objects whose ETag names a revision.
+ONE_OBJECT = ("{session_id}", "{message_id}", "{schedule_id}")
 UPLOAD = "The file"
 TAGS = {
     "Workspaces": "You, your workspaces and their members.",
@@ -187,7 +189,7 @@ def _problems(method: str, path: str, operation: Json) -> Iterator[tuple[int, Js
 
 
 def _takes_if_match(method: str, path: str) -> bool:
-    is_one_object = "{message_id}" in path if method == "post" else path.endswith(("{session_id}", "{message_id}"))
+    is_one_object = "{message_id}" in path if method == "post" else path.endswith(ONE_OBJECT)
     return method not in ("get", "put") and is_one_object
 
 

@@ -14,10 +14,10 @@ from agents.messages import Json
 from chat.api.auth import ApiRequest, session_of
 from chat.api.message_schemas import SESSION_ID
 from chat.api.parsing import Body
-from chat.api.responses import iso, json_response, no_content
+from chat.api.responses import if_match_revisions, iso, json_response, no_content
 from chat.errors import Invalid
 from chat.models import Schedule
-from chat.queries.schedules import outcome_now, schedules_of
+from chat.queries.schedules import outcome_now, schedule_in, schedules_of
 from chat.recurrence import LONGEST_CRON
 from chat.services.sessions import schedules
 
@@ -27,7 +27,7 @@ ONE = f"{PATH}/{{schedule_id}}"
 CRON = "Five fields: minute, hour, day of the month, month, day of the week. At most every 5 minutes"
 TEXT = "The message"
 ZONE = "The IANA name of the time zone in which the expression is read"
-Paused = Literal["", "access", "archived", "deleted", "failures", "invalid"]
+Paused = Literal["", "access", "archived", "deleted", "failures", "invalid", "staff"]
 RunOutcome = Literal[
     "", "queued", "held", "running", "waiting", "completed", "interrupted", "failed", "refused", "withdrawn"
 ]
@@ -47,7 +47,8 @@ class ScheduleOut(Schema):
     next_at: datetime | None = Field(description="When it is due next; null while it is off")
     paused: Paused = Field(
         description="Why Parley has turned it off: its owner may not write in the session any more, the session was "
-        "archived or deleted, five runs in a row have failed, or its times cannot be used; empty otherwise"
+        "archived or deleted, five runs in a row have failed, its times cannot be used, or staff have paused it; "
+        "empty otherwise"
     )
     failures: int = Field(description="Failed runs since the last success")
     last_run_at: datetime | None
@@ -56,6 +57,9 @@ class ScheduleOut(Schema):
     last_error: str = Field(description="The code of the refusal")
     created_at: datetime
     updated_at: datetime
+    revision: int = Field(
+        description="Another one after each change by a person; runs, and pauses by Parley, leave it as it is"
+    )
 
 
 class Schedules(Schema):
@@ -78,6 +82,9 @@ class ScheduleChange(Body):
     cron: str | None = Field(None, max_length=LONGEST_CRON, description=CRON)
     zone: str | None = Field(None, max_length=64, description=ZONE)
     is_on: bool | None = Field(None, description="Whether it sends its message; true also ends a pause")
+    revision: int | None = Field(
+        None, description="The schedule's revision that you read: refused as `stale` if it was changed since"
+    )
 
 
 class StartedRun(Schema):
@@ -104,20 +111,30 @@ def add_schedule(request: ApiRequest, session_id: str, body: NewSchedule) -> Htt
     return json_response(request, _out(row), status=201, tagged=False)
 
 
+@router.get(ONE, response=ScheduleOut, operation_id="getSchedule", summary="Read a schedule")
+def get_schedule(request: ApiRequest, session_id: str, schedule_id: str) -> HttpResponse:
+    """Anyone in the session may."""
+    return _one(request, schedule_in(session_of(request, session_id), schedule_id))
+
+
 @router.patch(ONE, response=ScheduleOut, operation_id="changeSchedule", summary="Change a schedule")
 def change_schedule(request: ApiRequest, session_id: str, schedule_id: str, body: ScheduleChange) -> HttpResponse:
     """Only its owner may. The session's owner may turn it off."""
-    given = body.model_dump(exclude_none=True)
+    given = body.model_dump(exclude_none=True, exclude={"revision"})
     if not given:
         raise Invalid(_("Choose what to change."))
-    row = schedules.change(author=request.user, session_id=session_id, schedule_id=schedule_id, **given)
-    return json_response(request, _out(row))
+    seen = if_match_revisions(request)
+    if body.revision is not None:
+        seen = {body.revision} & set(seen or [body.revision])
+    row = schedules.change(author=request.user, session_id=session_id, schedule_id=schedule_id, seen=seen, **given)
+    return _one(request, row)
 
 
 @router.delete(ONE, response={204: None}, operation_id="removeSchedule", summary="Remove a schedule")
 def remove_schedule(request: ApiRequest, session_id: str, schedule_id: str) -> HttpResponse:
     """Its owner and the session's owner may. `restore` brings it back; the messages that it has sent stay."""
-    schedules.remove(author=request.user, session_id=session_id, schedule_id=schedule_id)
+    seen = if_match_revisions(request)
+    schedules.remove(author=request.user, session_id=session_id, schedule_id=schedule_id, seen=seen)
     return no_content()
 
 
@@ -127,7 +144,7 @@ def remove_schedule(request: ApiRequest, session_id: str, schedule_id: str) -> H
 def restore_schedule(request: ApiRequest, session_id: str, schedule_id: str) -> HttpResponse:
     """The last twenty can be restored, until they are purged."""
     row = schedules.restore(author=request.user, session_id=session_id, schedule_id=schedule_id)
-    return json_response(request, _out(row))
+    return _one(request, row)
 
 
 @router.post(f"{ONE}/run", response=StartedRun, operation_id="runSchedule", summary="Run a schedule now")
@@ -136,6 +153,10 @@ def run_schedule(request: ApiRequest, session_id: str, schedule_id: str) -> Http
     sent = schedules.run_now(author=request.user, session_id=session_id, schedule_id=schedule_id)
     answer = {"id": sent.id, "queued": sent.queued, "turn_id": sent.turn_id or None}
     return json_response(request, answer, tagged=False)
+
+
+def _one(request: ApiRequest, row: Schedule) -> HttpResponse:
+    return json_response(request, _out(row), revision=row.revision)
 
 
 def _out(row: Schedule, outcome: str | None = None) -> Json:
@@ -157,4 +178,5 @@ def _out(row: Schedule, outcome: str | None = None) -> Json:
         "last_error": row.last_error,
         "created_at": row.created_at.isoformat(),
         "updated_at": row.updated_at.isoformat(),
+        "revision": row.revision,
     }

@@ -6,6 +6,7 @@ schemas describe responses. Responses are made from snapshots and are not valida
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from chat.errors import Invalid
 from chat.live.event_types import DESCRIBED_BY, Event
 from chat.models import Session, SessionRole
 from chat.queries import presets
+from chat.queries.forked_files import forked_files
 from chat.queries.memory import uses_notes
 from chat.queries.messages import session_snapshot
 from chat.queries.session_list import Listed, ListedSession
@@ -99,6 +101,17 @@ class SessionState(Schema):
     archived_by_id: int | None
 
 
+class ForkedFiles(Schema):
+    """What a fork got of the files in the workspace of its original, when it was made."""
+
+    at: datetime
+    left_out: int = Field(description="Entries that could not be copied: not readable, or no files")
+    reason: Literal["size", "disk", "limit", "failed", "access"] | None = Field(
+        description="Why no files were copied; null if they were: `size`, too many or too large; `disk`, no room; "
+        "`limit`, your recent forks have copied too much (`fork_megabytes`); `access`, you cannot see them"
+    )
+
+
 class SessionOut(SessionState):
     """The present state of a session."""
 
@@ -106,6 +119,7 @@ class SessionOut(SessionState):
     config: SessionConfig
     role: RoleName = Field(description="Your role in the session")
     forked_from: str | None = Field(description="The session that this one was forked from, while it exists")
+    forked_files: ForkedFiles | None = Field(description="Null unless the original had files")
     works_for: str | None = Field(description="The session whose agent asked the agent of this one, while it exists")
     created_at: datetime
     updated_at: datetime
@@ -143,7 +157,7 @@ class SessionPage(Schema):
 
 def session_out(session: Session, role: SessionRole) -> Json:
     """Return a session as JSON, in a constant number of queries."""
-    config = presets.kept(session)
+    config, files = presets.kept(session), forked_files(session)
     return {
         **session_snapshot(session).to_json(),
         "workspace": session.workspace_id,
@@ -158,6 +172,7 @@ def session_out(session: Session, role: SessionRole) -> Json:
             "knowledge": list(config.knowledge),
         },
         "forked_from": session.parent_session_id,
+        "forked_files": {**asdict(files), "at": files.at.isoformat()} if files else None,
         "works_for": session.caller_session_id,
         "created_at": session.created_at.isoformat(),
         "updated_at": session.updated_at.isoformat(),

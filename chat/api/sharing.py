@@ -24,6 +24,9 @@ router = Router(tags=["Sharing"])
 SharedRole = Literal["viewer", "editor"]
 WorkspaceRole = Literal["", "viewer", "editor"]
 ROLE = "What they may do: read (`viewer`), or write, too (`editor`)"
+USES = "How many users have joined by it"
+MOST_USES = "How many may"
+MAX_USES_GIVEN = "How many users may join by the link"
 
 
 class SessionMember(Schema):
@@ -59,8 +62,8 @@ class InvitationOut(Schema):
     id: int
     role: SharedRole
     created_by: str
-    uses: int = Field(description="How many users have joined by it")
-    max_uses: int | None = Field(description="How many may; null if unlimited, as links made by earlier versions are")
+    uses: int = Field(description=USES)
+    max_uses: int | None = Field(description=f"{MOST_USES}; null if unlimited, as links made by earlier versions are")
     created_at: datetime
     expires_at: datetime
 
@@ -73,7 +76,7 @@ class Invitations(Schema):
 
 class NewInvitation(Body):
     role: SharedRole = Field(description=ROLE)
-    max_uses: int = Field(1, ge=1, le=MAX_USES, description="How many users may join by the link")
+    max_uses: int = Field(1, ge=1, le=MAX_USES, description=MAX_USES_GIVEN)
 
 
 class CreatedInvitation(Schema):
@@ -188,13 +191,7 @@ def create_invitation(request: ApiRequest, session_id: str, body: NewInvitation)
     """Only the owner may. The link works for a week, and for `max_uses` users, who become guests of the workspace."""
     session = session_of(request, session_id, SessionRole.OWNER)
     token = sharing.invite(session=session, author=request.user, role=body.role, uses=body.max_uses)
-    origin = settings.PUBLIC_URL or f"{request.scheme}://{request.get_host()}"
-    invitation = {
-        "url": f"{origin}{reverse('join', args=[token])}",
-        "token": token,
-        "role": body.role,
-        "max_uses": body.max_uses,
-    }
+    invitation = {"url": join_url(request, token), "token": token, "role": body.role, "max_uses": body.max_uses}
     return json_response(request, invitation, status=201, tagged=False)
 
 
@@ -230,9 +227,18 @@ def revoke_invitation(request: ApiRequest, session_id: str, invitation_id: RowId
     summary="Accept an invitation",
 )
 def accept_invitation(request: ApiRequest, body: InvitationToken) -> HttpResponse:
-    """Join a session, as a guest unless you are a member of its workspace. A role that you have is never lowered."""
+    """Join a session, as a guest unless you are a member of its workspace. A role that you have is never lowered.
+
+    Links to a workspace are accepted in a browser.
+    """
     session = sharing.accept(token=body.token, user=request.user)
     return json_response(request, {"session": session.pk}, tagged=False)
+
+
+def join_url(request: ApiRequest, token: str) -> str:
+    """Return the link of an invitation, to a session or a workspace."""
+    origin = settings.PUBLIC_URL or f"{request.scheme}://{request.get_host()}"
+    return f"{origin}{reverse('join', args=[token])}"
 
 
 def _user(user_id: int) -> User:

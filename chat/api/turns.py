@@ -12,7 +12,7 @@ from pydantic import Field
 
 from chat.access import session_for
 from chat.api.auth import ApiRequest
-from chat.api.commands import checked_id, run_command, run_message_command
+from chat.api.commands import checked_id, run_command, run_fork, run_message_command
 from chat.api.message_schemas import SESSION_ID
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
@@ -110,6 +110,7 @@ class Fork(Schema):
     session: str = Field(examples=[SESSION_ID], description="The new session")
     url: str = Field(description="The address of its page")
     repeated: bool = Field(description="A request with this key has made the fork before")
+    notice: str = Field(description="A sentence for people about the files of the workspace; empty if there were none")
 
 
 class ReadPosition(Body):
@@ -280,10 +281,11 @@ def fork_session(
     message_id: str,
     body: BodyParam[NewFork | None] = None,
 ) -> HttpResponse:
-    """Copy the session up to and including the message into a new one of yours. 200: this key has made the fork."""
-    forked = run_message_command(
-        request, session_id, message_id, "fork", **(body or NewFork.model_validate({})).model_dump()
-    )
+    """Copy the session up to and including the message into a new one of yours. 200: this key has made the fork.
+
+    The files of the workspace are copied as they are now, all or none (`forked_files` of the new session).
+    """
+    forked = run_fork(request, session_id, message_id, **(body or NewFork.model_validate({})).model_dump())
     location = reverse("api:get_session", args=[forked["session"]])
     status = 200 if forked["repeated"] else 201
     return json_response(request, forked, status=status, location=location, tagged=False)

@@ -235,13 +235,17 @@ def notify_access_changed(user_id: int) -> None:
     publisher.put(HUBS, {"type": "person.changed", "user": user_id})
 
 
-def notify_viewers(session_id: str, hub: str, viewers: dict[int, str], *, asks: bool) -> None:
+def notify_viewers(
+    session_id: str, hub: str, viewers: dict[int, str], *, asks: bool, editing: Sequence[tuple[str, int]] = ()
+) -> None:
     """Send the other hubs the viewers of a session in this process, as user ids with names (LIVE-05).
 
-    `asks`: the other hubs answer with theirs.
+    `asks`: the other hubs answer with theirs. `editing`: what is edited, with the user who does (LIVE-08).
     """
     listed = [[user_id, name[:LONGEST_NAME]] for user_id, name in list(viewers.items())[:MOST_VIEWERS]]
     message = {"type": "session.people", "session": session_id, "hub": hub, "people": listed, "asks": asks}
+    if editing:
+        message["editing"] = [list(each) for each in editing]
     publisher.put(group_of(session_id), message)
 
 

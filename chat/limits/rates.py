@@ -57,6 +57,7 @@ RATES: Mapping[str, Rate] = {
     "changes": Rate(600, MINUTE, "edits, removals and settings of sessions: each keeps what was before"),
     "sessions": Rate(600, HOUR, "sessions begun"),
     "forks": Rate(120, HOUR, "forks: each copies a session"),
+    "fork_megabytes": Rate(4_000, HOUR, "megabytes of workspaces that forks copy: further forks have no files"),
     "uploads": Rate(600, HOUR, "files uploaded: each is read and checked"),
     "upload_megabytes": Rate(4_000, HOUR, "megabytes uploaded"),
     "imports": Rate(60, HOUR, "files of conversations read: large ones take a core for seconds"),

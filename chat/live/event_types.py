@@ -280,6 +280,21 @@ class PresenceEvent(TypedDict):
     count: Annotated[int, Field(description="The number of all people who have the session open")]
 
 
+class Editor(TypedDict):
+    """A person who has an editor open."""
+
+    id: Annotated[str, Field(description="The id of the message, or system_prompt")]
+    user_id: int
+    name: str
+
+
+class EditorsEvent(TypedDict):
+    """Who is editing which message, yourself included: at most 40 editors. It replaces the last one."""
+
+    type: Literal["editing"]
+    editors: list[Editor]
+
+
 class ChangesEvent(TypedDict):
     """What changed since a revision. The last frame of several has `more` false, and `removed` and `session`."""
 
@@ -320,4 +335,4 @@ SessionEvent = (
     | CompactionEndedEvent
 )
 # Everything that a stream of events sends. Sockets also send answers, which docs/protocol.md describes.
-Event = Annotated[SessionEvent | PresenceEvent | ChangesEvent, Field(discriminator="type")]
+Event = Annotated[SessionEvent | PresenceEvent | EditorsEvent | ChangesEvent, Field(discriminator="type")]

@@ -29,6 +29,7 @@ from chat.bus.events import (
 from chat.db import Threads
 from chat.languages import speaking
 from chat.live import sync
+from chat.live.editors import editors_event, editors_frame
 from chat.live.event_json import dump, event_frame, rest_frame
 from chat.live.presence import Presence, PresenceTracker, presence_event, presence_frame, typing_frame
 from chat.live.socket_queue import SocketQueue
@@ -71,7 +72,7 @@ class Feed:
         self.revision = -1
         self.subscribed = asyncio.Event()
         self._audience = Audience()
-        self.people = PresenceTracker(session_id, hub, self._audience.people, self._tell_presence)
+        self.people = PresenceTracker(session_id, hub, self._audience.people, self._tell_presence, self._tell_editors)
         self._threads = threads
         self._streaming = StreamingMessages(threads, send=self._audience.tell_text, filled=self._text_filled)
         self._head = 0
@@ -225,6 +226,7 @@ class Feed:
 
     def _removed(self, event: MessageRemoved) -> None:
         self._streaming.forget(event.id)
+        self.people.editors.removed(event.id)
         self._tell_events(event)
         self._audience.tell_pages({"op": "remove", "revision": event.revision, "id": event.id}, event.revision)
         self._reached(event.revision)
@@ -283,6 +285,11 @@ class Feed:
         else:
             self._audience.show(lambda: presence_frame(now))
 
+    def _tell_editors(self) -> None:
+        editors = self.people.editors.shown
+        self._audience.tell_events(editors_event(editors))
+        self._audience.show(lambda: editors_frame(editors))
+
     def beat(self, revision: int) -> None:
         """Recover what may be lost: the last event (LIVE-02), and the last words of a text that has paused."""
         self.tell_head(revision)
@@ -331,9 +338,7 @@ class Feed:
             reached = answer.revision
         finally:
             socket_queue.release(frames, reached)
-        if (presence := self.people.shown).count:
-            make = presence_event if socket_queue.protocol == "events" else presence_frame
-            socket_queue.put(dump(speaking(socket_queue.language, make, presence)))
+        self.people.tell(socket_queue)
 
     async def arrived(self) -> None:
         """Wait, for a limited time, until no event after the next read of the rows can be missed."""

@@ -18,7 +18,7 @@ from django.db.models.signals import ModelSignal, post_delete, post_save
 from chat import access, ids
 from chat.bus.events import AccessChanged, decode
 from chat.bus.publisher import HUBS, layer
-from chat.commands import CancelRun, SendMessage, SessionCommand
+from chat.commands import CancelRun, Fork, SendMessage, SessionCommand
 from chat.db import Threads
 from chat.live import credentials
 from chat.live.credentials import Login
@@ -47,8 +47,9 @@ LISTS_JITTER = 2.0
 # A feed outlives its last viewer by this many seconds, so that a reloaded page finds the streaming text in memory.
 LINGER = 10.0
 # Commands and checks have threads of their own, and so do the commands that nothing should hold up: Stop must not wait
-# until viewers have caught up, or a session of 10,000 messages is forked.
+# until viewers have caught up. Forks have theirs, too: files of a workspace take seconds to copy.
 THREADS = 4
+FORK_THREADS = 2
 QUICK_THREADS = 4
 QUICK_COMMANDS = (CancelRun, SendMessage)
 READERS = 3
@@ -64,6 +65,7 @@ class Hub:
     def __init__(self) -> None:
         self.threads = Threads(THREADS, "parley-hub")
         self._quick_threads = Threads(QUICK_THREADS, "parley-quick")
+        self._fork_threads = Threads(FORK_THREADS, "parley-fork")
         self.sign_ins = SignIns()
         self._feeds: dict[str, Feed] = {}
         self._without_session: set[SocketQueue] = set()
@@ -118,11 +120,13 @@ class Hub:
             feed.close()
         self._close_where(lambda each: True, AWAY)
         self._feeds.clear()
-        for threads in (self._readers, self._quick_threads, self.threads, self.sign_ins):
+        for threads in (self._readers, self._quick_threads, self._fork_threads, self.threads, self.sign_ins):
             await threads.close()
 
     def threads_for(self, command: SessionCommand) -> Threads:
         """Return the threads that carry out a command."""
+        if isinstance(command, Fork):
+            return self._fork_threads
         return self._quick_threads if isinstance(command, QUICK_COMMANDS) else self.threads
 
     def watch(self, session_id: str, subscriber: Subscriber) -> Feed:
@@ -279,7 +283,8 @@ class Hub:
     def _handle_session_message(self, feed: Feed, message: Message) -> None:
         match message["type"]:
             case "session.people":
-                feed.people.hear(message["hub"], dict(message["people"]), asks=message["asks"])
+                editing = message.get("editing", ())  # other releases may send none
+                feed.people.hear(message["hub"], dict(message["people"]), asks=message["asks"], editing=editing)
             case "session.typing":
                 feed.people.types(message["user"])
             case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -15,7 +15,11 @@ from django.utils.translation import ngettext
 
 from agents.messages import Json
 from chat.bus import publisher
+from chat.languages import speaking
+from chat.live.editors import Edited, EditorTracker, editors_event, editors_frame
+from chat.live.event_json import dump
 from chat.live.event_types import PresenceEvent, PresentPerson
+from chat.live.socket_queue import SocketQueue
 
 # Seconds. Arrivals are sent together; a user who reloads the page has not left.
 ARRIVING = 0.2
@@ -64,11 +68,16 @@ class RemotePresence:
 class PresenceTracker:
     """Track the users of a session. `here` returns those of this process.
 
-    `changed` is called when `shown` changes, with the presence before.
+    `changed` is called when `shown` changes, with the presence before, and `edited` when the `editors` shown do.
     """
 
     def __init__(
-        self, session_id: str, hub: str, here: Callable[[], dict[int, str]], changed: Callable[[Presence], None]
+        self,
+        session_id: str,
+        hub: str,
+        here: Callable[[], dict[int, str]],
+        changed: Callable[[Presence], None],
+        edited: Callable[[], None],
     ) -> None:
         self.shown = Presence()
         self._session_id = session_id
@@ -82,6 +91,7 @@ class PresenceTracker:
         self._update_timer: asyncio.TimerHandle | None = None
         self._listed_at = -math.inf
         self._show_timer: asyncio.TimerHandle | None = None
+        self.editors = EditorTracker(self._name_of, lambda: _pace(self.shown.count), self._send, edited)
 
     def arrived(self) -> None:
         """Handle a user who may be new in this process."""
@@ -91,14 +101,15 @@ class PresenceTracker:
         """Handle a user who may have left this process. They may come back, as on a reload, unless they lost access."""
         self._update_in(ARRIVING if for_good else LEAVING)
 
-    def hear(self, hub: str, people: dict[int, str], *, asks: bool) -> None:
-        """Handle a message of a hub; one that `asks` has just started."""
+    def hear(self, hub: str, people: dict[int, str], *, asks: bool, editing: Iterable[Edited] = ()) -> None:
+        """Handle a message of a hub; one that `asks` has just started. `editing`: the editors that are open there."""
         if hub == self._hub:
             return
         if people:
             self._others[hub] = RemotePresence(people, _now())
         else:
             self._others.pop(hub, None)
+        self.editors.hear(hub, ((target, user_id) for target, user_id in editing))
         if asks and self._mine:
             self._send()
         self._show()
@@ -116,13 +127,25 @@ class PresenceTracker:
             self._show()
 
     def beat(self) -> None:
-        """Repeat the message of this process, and forget hubs that are silent."""
-        if self._mine and self._sent_at is not None and _now() - self._sent_at >= REPEAT:
+        """Repeat the message of this process, or send what has changed, and forget hubs that are silent."""
+        is_due = self._mine and self._sent_at is not None and _now() - self._sent_at >= REPEAT
+        if self.editors.renew() or is_due:
             self._send()
         silent = [hub for hub, said in self._others.items() if _now() - said.at > SILENT]
         for hub in silent:
             del self._others[hub]
+            self.editors.hear(hub, ())
         self._show()
+
+    def tell(self, socket_queue: SocketQueue) -> None:
+        """Send a viewer who has just caught up who is online, and who is editing."""
+        is_page = socket_queue.protocol == "page"
+        if self.shown.count:
+            make = presence_frame if is_page else presence_event
+            socket_queue.put(dump(speaking(socket_queue.language, make, self.shown)))
+        if self.editors.were_shown:
+            show = editors_frame if is_page else editors_event
+            socket_queue.put(dump(speaking(socket_queue.language, show, self.editors.shown)))
 
     def close(self) -> None:
         for user_id in list(self._typing):
@@ -130,6 +153,7 @@ class PresenceTracker:
         for timer in (self._update_timer, self._show_timer):
             if timer is not None:
                 timer.cancel()
+        self.editors.close()
 
     def _update_in(self, seconds: float) -> None:
         if self._update_timer is not None:
@@ -140,8 +164,8 @@ class PresenceTracker:
 
     def _update(self) -> None:
         self._update_timer = None
-        here = self._here()
-        if here != self._mine or self._sent_at is None:
+        here, has_edits = self._here(), self.editors.renew()
+        if here != self._mine or has_edits or self._sent_at is None:
             self._mine = here
             self._send()
         self._show()
@@ -149,7 +173,10 @@ class PresenceTracker:
     def _send(self) -> None:
         asks = self._sent_at is None
         self._sent_at = _now()
-        publisher.notify_viewers(self._session_id, self._hub, self._mine, asks=asks)
+        edited = self.editors.mine
+        # Editors come first: of many people, only the first ones are sent with their names.
+        people = {user_id: self._mine[user_id] for _target, user_id in edited if user_id in self._mine} | self._mine
+        publisher.notify_viewers(self._session_id, self._hub, people, asks=asks, editing=edited)
 
     def _show(self) -> None:
         """Show who is online now; in a large session, only who is typing until the next list is due."""
@@ -158,8 +185,7 @@ class PresenceTracker:
             self._show_timer = None
         before, now = self.shown, self._present()
         if (now.listed, now.count) != (before.listed, before.count):
-            pace = min(LONGEST_PACE, now.count * SECONDS_PER_USER) if now.count > MOST_LISTED else 0.0
-            if (due := self._listed_at + pace) > _now():
+            if (due := self._listed_at + _pace(now.count)) > _now():
                 self._show_timer = asyncio.get_running_loop().call_at(due, self._show)
                 now = Presence(before.listed, now.typing, before.count)
             else:
@@ -167,6 +193,7 @@ class PresenceTracker:
         if now != before:
             self.shown = now
             self._changed(before)
+        self.editors.show()
 
     def _present(self) -> Presence:
         names: dict[int, str] = {}
@@ -177,9 +204,19 @@ class PresenceTracker:
         typing = (Present(user_id, names[user_id]) for user_id in self._typing if user_id in names)
         return Presence(tuple(sorted(first, key=_by_name)), tuple(islice(typing, MOST_TYPING)), len(names))
 
+    def _name_of(self, user_id: int) -> str | None:
+        if user_id in self._mine:
+            return self._mine[user_id]
+        return next((said.people[user_id] for said in self._others.values() if user_id in said.people), None)
+
     def _forget_typing(self, user_id: int) -> None:
         if (timer := self._typing.pop(user_id, None)) is not None:
             timer.cancel()
+
+
+def _pace(count: int) -> float:
+    """Return the seconds between two frames about the people of a session with so many."""
+    return min(LONGEST_PACE, count * SECONDS_PER_USER) if count > MOST_LISTED else 0.0
 
 
 def _now() -> float:

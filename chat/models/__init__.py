@@ -33,7 +33,7 @@ from chat.models.push import PushSubscription
 from chat.models.run import RunState, SessionRun, Worker
 from chat.models.schedule import Schedule
 from chat.models.security_event import SecurityEvent
-from chat.models.session import APPROVED, IMPORTED, SENDING, Session
+from chat.models.session import APPROVED, FORKED_FILES, IMPORTED, SENDING, Session
 from chat.models.usage import DailyUsage
 from chat.models.user import User
 from chat.models.webhook import TEST_EVENT, Webhook, WebhookDelivery, WebhookEvent
@@ -42,6 +42,7 @@ from chat.models.workspace import ApprovalRule, Membership, Workspace, Workspace
 __all__ = [
     "APPROVED",
     "ASKING",
+    "FORKED_FILES",
     "IMPORTED",
     "IN_FLIGHT",
     "SENDING",

@@ -16,7 +16,8 @@ class McpServer(models.Model):
     `sign_in` is what a sign-in with OAuth has given (agents.mcp.sign_in.Grant), and `oauth_client` a client that was
     registered by hand, both as encrypted JSON. One process at a time renews the token, until `renewing_until`.
     `secret_headers` is an encrypted JSON object: headers that are sent with each request. `tools` are the server's
-    names of the tools that agents may have; null: all. `revision` changes with what a connection depends on.
+    names of the tools that agents may have; null: all. `revision` changes with what a connection depends on. One with
+    `removed_at` is used by no agent, and can be restored until it is deleted.
     """
 
     class Approval(models.TextChoices):
@@ -50,6 +51,7 @@ class McpServer(models.Model):
     revision = models.PositiveIntegerField(default=1, db_default=1)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     updated_at = models.DateTimeField(_("last changed"), auto_now=True)
+    removed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         verbose_name = _("MCP server")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -9,6 +11,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat import ids
 from chat.models.session import Session
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Schedule(models.Model):
@@ -36,6 +40,7 @@ class Schedule(models.Model):
         DELETED = "deleted"
         FAILURES = "failures"
         INVALID = "invalid"
+        STAFF = "staff"
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.schedule_id, editable=False)
     session = models.ForeignKey(Session, models.CASCADE, related_name="schedules")
@@ -76,6 +81,11 @@ class Schedule(models.Model):
     def __str__(self) -> str:
         """Return the id, because the text is what a user writes."""
         return self.id
+
+    @property
+    def revision(self) -> int:
+        """When a user last changed it, in microseconds: what a later change compares. Its runs leave it as it is."""
+        return (self.updated_at - EPOCH) // timedelta(microseconds=1)
 
     @property
     def label(self) -> dict[str, dict[str, str]]:

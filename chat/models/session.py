@@ -14,6 +14,8 @@ from chat.models.workspace import Workspace
 # A key of `Session.config`: the session was imported from a file, so its content is not trusted. The time,
 # or only true.
 IMPORTED = "imported"
+# Likewise: what a fork has of its original's files (chat/queries/forked_files.py).
+FORKED_FILES = "forked_files"
 # Likewise: the rules by which people have approved tool calls in this session.
 APPROVED = "approved"
 # Begins a rule in that list for calls that can send out text from elsewhere.

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from django.conf import settings
 
@@ -18,10 +19,12 @@ from chat.security.encryption import DecryptionError, decrypt
 
 logger = logging.getLogger(__name__)
 
+IN_USE: Mapping[str, Any] = {"is_enabled": True, "removed_at": None}
+
 
 def with_servers(preset: AgentPreset, session: Session) -> AgentPreset:
     """Add the servers of the session's workspace, and the tools of those that are for all agents. One query."""
-    rows = list(McpServer.objects.filter(workspace__in=team_of(session), is_enabled=True).order_by("name"))
+    rows = list(McpServer.objects.filter(workspace__in=team_of(session), **IN_USE).order_by("name"))
     if not rows or session.mode == Session.Mode.CHAT:
         return preset
     given = [pattern(row) for row in rows if row.for_all_agents and not is_shadowed(row)]
@@ -31,17 +34,17 @@ def with_servers(preset: AgentPreset, session: Session) -> AgentPreset:
 
 def patterns_in(workspace_id: int) -> set[str]:
     """Return the patterns by which agents of a workspace may name its servers."""
-    return {pattern(row) for row in McpServer.objects.filter(workspace=workspace_id, is_enabled=True)}
+    return {pattern(row) for row in McpServer.objects.filter(workspace=workspace_id, **IN_USE)}
 
 
 def patterns_for(session: Session) -> set[str]:
     """Return the patterns by which agents of a session may name the servers of its workspace."""
-    return {pattern(row) for row in McpServer.objects.filter(workspace__in=team_of(session), is_enabled=True)}
+    return {pattern(row) for row in McpServer.objects.filter(workspace__in=team_of(session), **IN_USE)}
 
 
 def all_patterns() -> list[str]:
     """Return the patterns of the servers of all workspaces."""
-    names = McpServer.objects.filter(is_enabled=True).order_by("name").values_list("name", flat=True).distinct()
+    names = McpServer.objects.filter(**IN_USE).order_by("name").values_list("name", flat=True).distinct()
     return [f"{name}{SEPARATOR}*" for name in names]
 
 

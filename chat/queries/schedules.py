@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chat import ids
+from chat.errors import NoSuchSchedule
 from chat.models import ChatMessage, Schedule, Session
 from chat.queries.turn_outcomes import read_outcome
 
@@ -23,6 +25,15 @@ def schedules_of(session: Session) -> list[Listed]:
     ids = [row.last_message_id for row in rows if row.last_message_id]
     shown = set(ChatMessage.objects.in_conversation(session.pk).filter(pk__in=ids).values_list("pk", flat=True))
     return [Listed(row, outcome_now(row), row.last_message_id in shown) for row in rows]
+
+
+def schedule_in(session: Session, schedule_id: str) -> Schedule:
+    """Return a schedule of a session, for everyone in it. Raises NoSuchSchedule, for a removed one, too."""
+    known = Schedule.objects.filter(session=session, pk=schedule_id, removed_at=None).select_related("owner")
+    row = known.first() if ids.may_be_one(schedule_id) else None
+    if row is None:
+        raise NoSuchSchedule
+    return row
 
 
 def outcome_now(row: Schedule) -> str:

@@ -22,6 +22,7 @@ from chat.projections.views import introduced, seen_by
 from chat.queries import cast, presets, workspace_rules
 from chat.queries.cast import agent_at_work
 from chat.queries.context_rows import context_rows, is_another_context
+from chat.queries.forked_files import with_forked_files
 from chat.queries.knowledge import with_knowledge
 from chat.queries.mcp_servers import with_servers
 from chat.queries.memory import notes_in, with_notes
@@ -121,7 +122,7 @@ def prompt_of(session: Session, rows: Sequence[ChatMessage], agent: str = "", ow
     prompt = own.system_prompt if own_prompt is None or agent in titles else own_prompt
     if titles:
         prompt = introduced(prompt, agent or session.agent, _named(session), titles)
-    return system_prompt(rows, prompt)
+    return with_forked_files(system_prompt(rows, prompt), session, own.tools)
 
 
 def _named(session: Session) -> tuple[str, str]:

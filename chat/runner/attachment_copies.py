@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from agents.loop import Agent
-from agents.sandbox.copies import Copy, update_copies
+from agents.sandbox.copies import ATTACHMENTS, Copy, update_copies
 from agents.toolbox import SANDBOX_TOOLS
 from chat.errors import FilesUnavailable
 from chat.models import Attachment, ChatMessage, attached_to
@@ -16,7 +16,6 @@ from chat.queries.attachments import NoSuchAttachment, data_of
 
 logger = logging.getLogger(__name__)
 
-FOLDER = "attachments"
 # File systems allow 255 bytes. A number may be added.
 LONGEST_NAME = 200
 LONGEST_ENDING = 40
@@ -30,16 +29,16 @@ def with_copies(agent: Agent, rows: Iterable[ChatMessage]) -> Agent:
     if agent.sandbox is None or not any(tool in SANDBOX_TOOLS for tool in agent.tools):
         return agent
     files = [attachment for row in rows for attachment in attached_to(row)]
-    if not files and not (agent.sandbox.workspace / FOLDER).is_dir():
+    if not files and not (agent.sandbox.workspace / ATTACHMENTS).is_dir():
         return agent
     try:
-        usable = update_copies(agent.sandbox.workspace, FOLDER, list(_copies(files)))
+        usable = update_copies(agent.sandbox.workspace, ATTACHMENTS, list(_copies(files)))
     except FilesUnavailable:
         raise
     except OSError as error:
         logger.warning("Attachments could not be copied to %s: %r", agent.sandbox.workspace, error)
         return agent
-    return replace(agent, sandbox=replace(agent.sandbox, copies=FOLDER)) if usable and files else agent
+    return replace(agent, sandbox=replace(agent.sandbox, copies=ATTACHMENTS)) if usable and files else agent
 
 
 def _copies(files: Sequence[Attachment]) -> Iterator[Copy]:

@@ -70,10 +70,7 @@ class SessionTransaction:
 
     def require_active(self) -> None:
         """Raise ServiceError if the session is archived, NoSuchSession if it is deleted."""
-        if self.session.status == Session.Status.DELETED:
-            raise NoSuchSession
-        if self.session.status == Session.Status.ARCHIVED:
-            raise ServiceError("archived", _("This session is archived. Restore it to continue."))
+        require_active(self.session)
 
     def messages(self) -> QuerySet[ChatMessage]:
         """Return the messages of the conversation, unordered."""
@@ -175,6 +172,14 @@ class SessionTransaction:
         """Publish the events recorded so far on commit, and begin a new list of them."""
         events, self.events = self.events, []
         publish_on_commit(self.session.pk, events)
+
+
+def require_active(session: Session) -> None:
+    """Raise ServiceError if a session is archived, NoSuchSession if it is deleted."""
+    if session.status == Session.Status.DELETED:
+        raise NoSuchSession
+    if session.status == Session.Status.ARCHIVED:
+        raise ServiceError("archived", _("This session is archived. Restore it to continue."))
 
 
 def publish_on_commit(session_id: str, events: Sequence[ChatEvent]) -> None:

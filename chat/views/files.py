@@ -28,6 +28,7 @@ from chat.errors import NoSuchSession
 from chat.files.sniffing import audio_type, browser_type
 from chat.models import Session, User
 from chat.queries import workspace
+from chat.queries.forked_files import forked_files
 from chat.queries.workspace import NoSuchFile
 from chat.rendering.budget import BudgetExceeded, Meter
 from chat.rendering.markdown.highlight import highlight
@@ -77,7 +78,8 @@ def files(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Show the folder or file `path` of the workspace."""
     session, _role = session_for(request.user, session_id)
     path = request.GET.get("path", "")
-    values: Json = {"session": session, "is_lost": False, "original": _original(request.user, session)}
+    values: Json = {"session": session, "is_lost": False, "forked_files": forked_files(session)}
+    values["original"] = _original(request.user, session)
     try:
         values |= _folder(session, workspace.listing_of(session, path))
     except NoSuchFile:
@@ -123,7 +125,7 @@ def archive(request: SignedInRequest, session_id: str) -> HttpResponseBase:
 
 
 def _original(user: User, session: Session) -> Session | None:
-    """Return the session whose files a fork does not have, if there are any that the user may see."""
+    """Return the session that a fork was made from, if it has files that the user may see."""
     if session.parent_session_id is None:
         return None
     try:

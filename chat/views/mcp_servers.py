@@ -133,9 +133,15 @@ def _change(request: SignedInRequest, workspace: Workspace) -> str:
     return _("“%(name)s” saved.") % {"name": server.name}
 
 
-def _remove(request: SignedInRequest, workspace: Workspace) -> str:
+def _remove(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     server = service.remove(author=request.user, server_id=_server_id(request))
-    return _("“%(name)s” removed.") % {"name": server.name}
+    messages.success(request, _("“%(name)s” removed.") % {"name": server.name}, extra_tags=f"restore {server.pk}")
+    return redirect("mcp-servers", workspace.pk)
+
+
+def _restore(request: SignedInRequest, workspace: Workspace) -> str:
+    server = service.restore(author=request.user, server_id=number(request.POST.get("undo", "")) or 0)
+    return _("“%(name)s” restored.") % {"name": server.name}
 
 
 def _test(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
@@ -174,6 +180,7 @@ PARTS: dict[str, Callable[[SignedInRequest, Workspace], str | HttpResponse]] = {
     "add": _add,
     "change": _change,
     "remove": _remove,
+    "restore": _restore,
     "test": _test,
     "connect": _connect,
     "disconnect": _disconnect,

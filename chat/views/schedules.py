@@ -28,6 +28,7 @@ from chat.views.requests import SignedInRequest, number, signed_in, status_of
 from chat.zones import zone_of
 
 Values = dict[str, Any]
+REVISION = re.compile(r"[0-9]{1,18}")
 TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(:[0-5]\d)?")
 KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
@@ -54,8 +55,11 @@ def schedules(request: SignedInRequest, session_id: str) -> HttpResponse:
     except (Forbidden, NoSuchSession):
         raise
     except ServiceError as refused:
-        given = {"refused": refused.message, "refused_part": part, "refused_id": schedule_id, "given": request.POST}
-        return _answer(request, session, role, given, status=status_of(refused))
+        is_stale = refused.code == "stale"
+        hint = _("Its new values are above. Save again to replace them with yours.") if is_stale else ""
+        words = f"{refused.message} {hint}".rstrip()
+        given = {"refused": words, "refused_part": part, "refused_id": schedule_id, "given": request.POST}
+        return _answer(request, session, role, given, status=409 if is_stale else status_of(refused))
     return _answer(request, session, role, {"done": done})
 
 
@@ -74,7 +78,8 @@ def _add(request: SignedInRequest, session: Session, _schedule_id: str) -> str:
 
 
 def _change(request: SignedInRequest, session: Session, schedule_id: str) -> str:
-    service.change(author=request.user, session_id=session.pk, schedule_id=schedule_id, **_given(request.POST))
+    given, seen = _given(request.POST), _seen(request.POST)
+    service.change(author=request.user, session_id=session.pk, schedule_id=schedule_id, seen=seen, **given)
     return _("Schedule saved.")
 
 
@@ -107,6 +112,12 @@ PARTS: dict[str, Callable[[SignedInRequest, Session, str], str]] = {
     "remove": _remove,
     "restore": _restore,
 }
+
+
+def _seen(form: QueryDict) -> set[int] | None:
+    """Return the revision that the form was filled in for. Pages of earlier versions send none."""
+    text = form.get("revision", "")
+    return {int(text) if REVISION.fullmatch(text) else 0} if text else None
 
 
 def _given(form: QueryDict) -> Given:

@@ -20,6 +20,7 @@ from chat.models import Session, SessionRole, User
 from chat.queries import messages as reading
 from chat.queries import presets
 from chat.queries.attachments import unsent
+from chat.queries.forked_files import forked_files
 from chat.rendering.messages.frames import message_html, session_parts, status_html
 from chat.services.people.sharing import members
 from chat.services.people.workspaces import Place, Places, enter, places_of
@@ -60,6 +61,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "thinking": status_html(StatusChanged("thinking")),
         **_permitted(row, role, own_place),
         "origin": _related(request.user, row.parent_session_id),
+        "forked_files": forked_files(row),
         "caller": _related(request.user, row.caller_session_id),
         "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
         **_of_agents(row, snapshot),

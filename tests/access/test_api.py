@@ -57,6 +57,7 @@ choosing, members, managing = FACE.choosing, FACE.members, FACE.managing
 W = "/workspaces/{workspace_id}/members/{user_id}"
 AGENT = "/workspaces/{workspace_id}/agents/{agent_name}"
 G = "/workspaces/{workspace_id}/guests/{user_id}"
+WI = "/workspaces/{workspace_id}/invitations"
 WN = "/workspaces/{workspace_id}/notes"
 HOOKED = ["turn.failed"]
 RESPONSE = "r_" + "1" * 24
@@ -96,6 +97,10 @@ MATRIX = [
     # Members may remove themselves.
     Row("DELETE", W, {**managing(204), STRANGER: 204}),
     Row("GET", "/workspaces/{workspace_id}/usage", managing(200)),
+    Row("GET", WI, managing(200)),
+    Row("POST", WI, managing(201), {"max_uses": 5}),
+    Row("DELETE", WI, managing(204)),
+    Row("DELETE", f"{WI}/{{invitation_id}}", managing(204)),
     Row("GET", "/workspaces/{workspace_id}/rules", members(200)),
     Row("PUT", "/workspaces/{workspace_id}/rules", managing(200), {"rule": "bash", "verdict": "deny"}),
     Row("DELETE", "/workspaces/{workspace_id}/rules/{rule_id}", managing(404)),
@@ -173,6 +178,7 @@ MATRIX = [
     # A schedule of the owner's. Others of the session see it; guests and viewers have none.
     Row("GET", SCHEDULES, seeing(200)),
     Row("POST", SCHEDULES, choosing(201), {"text": "Report", "cron": "0 9 * * *"}),
+    Row("GET", SCHEDULE, seeing(200)),
     Row("PATCH", SCHEDULE, owning(200), {"is_on": False}),
     Row("POST", f"{SCHEDULE}/run", owning(200)),
     Row("POST", f"{SCHEDULE}/restore", owning(200)),

@@ -40,6 +40,7 @@ JUNK: tuple[Any, ...] = (
 OPTIONAL = {
     "send": ("key", "attachments"),
     "edit": ("revision",),
+    "editing": ("open",),
     "fork": ("text", "run"),
     "set_system_prompt": ("seen",),
 }

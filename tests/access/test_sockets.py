@@ -54,6 +54,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "withdraw": {"id": "m_none"},
     "send_now": {},
     "typing": {},
+    "editing": {"id": "m_none"},
     "cancel": {},
     "retry": {"id": "m_none"},
     "run_tools": {"id": "m_none"},
@@ -87,7 +88,7 @@ NOT_FOR_GUESTS = ("fork", "set_model", "set_agent", "add_agent", "remove_agent",
 OF_A_MESSAGE = [
     *("answer", "edit_queued", "withdraw", "edit", "remove", "restore", "fork"),
     *("exclude", "include", "exclude_before", "include_before", "suggest_edit"),
-    "switch_attempt",
+    *("switch_attempt", "editing"),
 ]
 OF_A_SUGGESTION = ["accept_suggestion", "dismiss_suggestion"]
 

@@ -11,9 +11,11 @@ import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Group
 from django.db import connection
+from django.http import HttpRequest
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from chat.admin.people import PersonAdmin
 from chat.models import ApiToken, ChatMessage, Session, User
 from chat.zones import ZONE_COOKIE
 from tests.admin.conftest import signed_in
@@ -211,3 +213,24 @@ def test_account_theme_and_clock_hold_in_the_admin(staff_with: Callable[..., Use
     html = soup_of(signed_in(user).get("/admin/")).html
     assert html is not None
     assert (html["data-theme"], html["data-clock"]) == ("dark", "12")
+
+
+def test_values_that_no_row_can_have_are_refused(root: Client) -> None:
+    """MSG-12, ADM-01: with a page that says so; what a form field accepts or not is the form's to say."""
+    answer = root.get("/admin/chat/user/", {"date_joined__year": "9" * 23})
+    assert (answer.status_code, "isn’t valid" in said(answer)) == (400, True)
+    form = root.post("/admin/auth/group/add/", {"name": "a\0b", "permissions": "x"})
+    assert (form.status_code, "Null characters are not allowed." in said(form)) == (200, True)
+    assert not Group.objects.filter(name__startswith="a").exists()
+
+
+@pytest.mark.parametrize("error", [ValueError, OverflowError])
+def test_errors_of_ours_are_no_refusals(root: Client, monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    """ADM-01: they are logged as what they are, and answered with 500."""
+
+    def broken(request: HttpRequest, user: User) -> str:
+        raise error("ours")
+
+    monkeypatch.setattr(PersonAdmin, "shown_name", broken)
+    with pytest.raises(error):
+        root.get("/admin/chat/user/")

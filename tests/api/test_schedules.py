@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from chat.models import ChatMessage, Schedule, Session, User
+from chat.services.maintenance import scheduled_runs
 from tests.api.asking import Asker, code, token_of
 from tests.support.testing_node import let_in
 
@@ -100,3 +103,52 @@ def test_unknown_schedules_are_not_found(asker: Asker, session: Session) -> None
         assert code(asker.post(path(session, f"/{odd}/run"))) == (404, "no_such_schedule")
     row = asker.post(path(session), REPORT).json()
     assert code(asker.patch(path(session, f"/{row['id']}"), {})) == (422, "invalid")
+
+
+def test_change_of_what_is_no_longer_so_is_refused(asker: Asker, session: Session) -> None:
+    """UI-24, MSG-11: by the revision in the body, or by the tag; both name what is there now."""
+    row = asker.post(path(session), REPORT).json()
+    one = path(session, f"/{row['id']}")
+    tag = asker.get(one)["ETag"]
+    assert asker.get(one).json() == row
+    changed = asker.patch(one, {"text": "Mine", "revision": row["revision"]}, if_match=tag)
+    assert (changed.json()["text"], changed["ETag"]) == ("Mine", asker.get(one)["ETag"])
+    for given, headers, refusal in (
+        ({"revision": row["revision"]}, {}, (409, "stale")),
+        ({}, {"if_match": tag}, (412, "stale")),
+        ({"revision": row["revision"]}, {"if_match": changed["ETag"]}, (412, "stale")),
+        ({"revision": changed.json()["revision"]}, {"if_match": tag}, (412, "stale")),
+        ({"revision": 10**30}, {}, (409, "stale")),
+        ({}, {"if_match": '"x"'}, (412, "stale")),
+    ):
+        refused = asker.patch(one, {"cron": "0 1 * * *", **given}, **headers)
+        assert code(refused) == refusal
+        assert refused.json().get("revision", changed.json()["revision"]) == changed.json()["revision"]
+    assert code(asker.delete(one, if_match=tag)) == (412, "stale")
+    assert listed(asker, session) == [changed.json()]
+    assert asker.patch(one, {"is_on": False}, if_match=changed["ETag"]).json()["is_on"] is False
+    assert asker.patch(one, {"is_on": True}).json()["is_on"] is True
+    assert asker.delete(one, if_match=asker.get(one)["ETag"]).status_code == 204
+    assert code(asker.get(one)) == (404, "no_such_schedule")
+
+
+def test_runs_do_not_change_the_revision(asker: Asker, session: Session) -> None:
+    """UI-24: who edits a schedule is not stopped by what it does in the meantime."""
+    row = asker.post(path(session), REPORT).json()
+    one = path(session, f"/{row['id']}")
+    for gone in ({}, {"text": ""}, {"text": "Hi", "zone": "Atlantis"}):  # it runs, is refused, and is paused
+        Schedule.objects.update(next_at=timezone.now() - timedelta(minutes=1), **gone)
+        scheduled_runs.look()
+    asker.post(f"{one}/run")
+    now = asker.get(one).json()
+    assert (now["paused"], now["failures"], now["last_run_at"] is not None) == ("invalid", 1, True)
+    assert now["revision"] == row["revision"]
+
+
+@pytest.mark.parametrize("revision", [True, "1", 1.5, [], {}])
+def test_revision_is_a_number(asker: Asker, session: Session, revision: Any) -> None:
+    """MSG-12: and it alone changes nothing."""
+    row = asker.post(path(session), REPORT).json()
+    one = path(session, f"/{row['id']}")
+    assert code(asker.patch(one, {"text": "Mine", "revision": revision})) == (422, "malformed")
+    assert code(asker.patch(one, {"revision": row["revision"]})) == (422, "invalid")

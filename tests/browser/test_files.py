@@ -15,6 +15,7 @@ from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
+from tests.browser.test_messages import choose
 from tests.browser.test_uploads import attach, chips
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers
@@ -212,4 +213,38 @@ async def test_files_on_a_phone(ana: Person, model: WireServer) -> None:
     await expect(files(ana).locator("pre")).to_contain_text("wide")
     assert await ana.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert await files(ana).evaluate("tab => tab.scrollWidth <= tab.clientWidth")
+    ana.complain()
+
+
+async def test_fork_has_the_files_and_says_from_when_they_are(ana: Person, model: WireServer) -> None:
+    """RUN-13: once in a notice, and always at the top of the fork and in its Files tab; its agent works on its own."""
+    model.script(calls("write_file", path="notes.md", content="first\n"), reply("Done"))
+    await ana.say("Go")
+    await expect(ana.answers.last).to_contain_text("Done")
+    original = ana.page.url
+    await choose(ana, ana.answers.last, "Fork from here")
+    await ana.page.wait_for_url(lambda url: "/sessions/" in url and url != original)
+    await expect(ana.page.get_by_text("were copied as they are now")).to_be_visible()
+    await expect(ana.page.get_by_text("Forked from")).to_contain_text("may be newer than the conversation")
+    await opened(ana)
+    await expect(files(ana)).to_contain_text("may be newer than the conversation. Open the original")
+    await ana.page.reload()
+    await expect(ana.page.get_by_text("were copied as they are now")).to_have_count(0)
+    model.script(
+        calls("read_file", path="notes.md"),
+        calls("edit_file", path="notes.md", old="first", new="second"),
+        reply("Changed"),
+    )
+    await ana.say("Change it")
+    await expect(ana.answers.last).to_contain_text("Changed")
+    system, *_rest = model.requests[-1].body["messages"]
+    assert "files may be newer than what the conversation says about them" in system["content"]
+    await ana.page.get_by_role("tab", name="Files").click()
+    await entry(ana, "notes.md").click()
+    await expect(files(ana).locator("pre")).to_have_text("second\n")
+    assert await violations(ana.page) == []
+    await ana.page.goto(original)
+    await ana.page.get_by_role("tab", name="Files").click()
+    await entry(ana, "notes.md").click()
+    await expect(files(ana).locator("pre")).to_have_text("first\n")
     ana.complain()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from urllib.parse import urljoin
 
 from playwright.async_api import Browser, expect
 
@@ -73,3 +74,47 @@ async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServ
     await expect(ana.messages.first).to_be_in_viewport()
     ana.complain()
     bo.complain()
+
+
+async def test_changes_elsewhere_are_shown_before_they_are_replaced(ana: Person, model: WireServer) -> None:
+    """Another tab has saved: a draft from before is kept, and saved over that by a second click. Staff pause it."""
+    page = ana.page
+    await ana.say("/schedule Summarize the reports.")
+    dialog = page.get_by_role("dialog", name="Schedules")
+    await dialog.get_by_role("button", name="Add schedule").click()
+    await dialog.get_by_role("button", name="Edit").click()
+    form = dialog.locator(".schedule-list form.schedule-form")
+    await form.get_by_label("Message").fill("My report.")
+
+    other = await page.context.new_page()
+    await other.goto(page.url)
+    await other.get_by_role("textbox", name="Message", exact=True).fill("/schedule")
+    await other.keyboard.press("Enter")
+    elsewhere = other.get_by_role("dialog", name="Schedules")
+    await elsewhere.get_by_role("button", name="Edit").click()
+    await elsewhere.locator(".schedule-list").get_by_label("Message").fill("Another report.")
+    await elsewhere.get_by_role("button", name="Save").click()
+    await expect(elsewhere.locator(".schedule-text")).to_have_text("Another report.")
+
+    await page.keyboard.press("Escape")
+    await ana.say("/schedule")  # with the draft from before
+    await expect(form.get_by_label("Message")).to_have_value("My report.")
+    await form.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("Its new values are above.")
+    await expect(dialog.locator(".schedule-text")).to_have_text("Another report.")
+    await expect(form.get_by_label("Message")).to_have_value("My report.")
+    assert ana.complaints == [FAILED.format(409, "Conflict")]
+    ana.complaints.clear()
+    await form.get_by_role("button", name="Save").click()
+    await expect(dialog.locator(".schedule-text")).to_have_text("My report.")
+
+    await other.goto(urljoin(page.url, "/admin/chat/schedule/"))
+    await other.locator("#result_list tbody input").check()
+    await other.locator("select[name=action]").select_option("Pause…")
+    await other.get_by_role("button", name="Apply").click()
+    await other.get_by_role("button", name="Pause", exact=True).click()
+    await expect(other.locator(".messagelist")).to_contain_text("Paused 1 schedule.")
+    await page.keyboard.press("Escape")
+    await ana.say("/schedule")
+    await expect(dialog).to_contain_text("Paused by an administrator.")
+    ana.complain()

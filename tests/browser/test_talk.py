@@ -27,6 +27,12 @@ async def test_people_talk_until_they_ask_the_agent(ana: Person, model: WireServ
     await ana.sees_state("idle")
     assert model.requests == []
 
+    model.script(reply("Ask the canteen."))
+    await ana.page.get_by_role("button", name="Answer", exact=True).click()
+    for person in (ana, bo):
+        await expect(person.answers).to_contain_text(["Ask the canteen."])
+    await expect(ana.page.get_by_role("button", name="Answer", exact=True)).to_have_count(0)
+
     model.script(reply("At noon."))
     await ana.composer.press_sequentially("@ag")
     await ana.page.get_by_role("option", name="agent").click()
@@ -34,7 +40,8 @@ async def test_people_talk_until_they_ask_the_agent(ana: Person, model: WireServ
     await ana.composer.press_sequentially("When is lunch?")
     await ana.composer.press("Enter")
     for person in (ana, bo):
-        await expect(person.answers).to_contain_text(["At noon."])
+        await expect(person.answers).to_contain_text(["Ask the canteen.", "At noon."])
+    await bo.sees_state("idle")
     before = await bo.transcript()
     await bo.page.reload()
     assert await bo.transcript() == before
@@ -43,7 +50,7 @@ async def test_people_talk_until_they_ask_the_agent(ana: Person, model: WireServ
     await ana.page.get_by_role("button", name="Only @agent").click()
     await expect(only).to_be_hidden()
     await bo.say("Hello")
-    await expect(ana.answers).to_have_count(2)
+    await expect(ana.answers).to_have_count(3)
     ana.complain()
     bo.complain()
 

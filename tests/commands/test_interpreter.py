@@ -43,7 +43,7 @@ def run(project: Path, *folders: str, **environ: str) -> subprocess.CompletedPro
         if not (programs / name).exists():
             (programs / name).symlink_to(shutil.which(name) or "")
     path = ":".join(str(project / folder) for folder in (*folders, "programs"))
-    command = ["/bin/sh", project / "scripts/environment", "lock.txt"]
+    command = ["/bin/sh", str(project / "scripts/environment"), "lock.txt"]
     return subprocess.run(command, env={"PATH": path, **environ}, capture_output=True, text=True, check=False)
 
 

@@ -88,8 +88,8 @@ async def test_member_proposes_and_admin_accepts_notes_of_the_workspace(node: Te
     change: Json = {"workspace_id": workspace, "note_id": note.pk}
     with pytest.raises(Forbidden):
         await node.do(memory.change_ours, author=bo, act="accept", **change)
-    await node.do(memory.change_ours, author=ana, act="accept", **change)
-    assert "About the team:\n- We use metric units." in await system_of_next(node, ana)
+    await node.do(memory.change_ours, author=ana, act="accept", text="We use metric units only.", **change)
+    assert "About the team:\n- We use metric units only." in await system_of_next(node, ana)
     with pytest.raises(Forbidden):
         await node.do(memory.change_ours, author=bo, act="remove", **change)
     await node.do(memory.change_ours, author=ana, act="remove", **change)

@@ -164,8 +164,9 @@ KINDS = [json.loads(frame)["type"] for frame, code in REFUSED if code != "malfor
     "ping",
     "cancel",
     "typing",
+    "editing",
 ]
-FIELDS = ["ref", "since", "have", "text", "key", "id", "provider", "model", "title", "system_prompt"]
+FIELDS = ["ref", "since", "have", "text", "key", "id", "open", "provider", "model", "title", "system_prompt"]
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None), max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),

@@ -259,7 +259,7 @@ async def test_crowd_is_counted_and_its_arrivals_are_sent_together(monkeypatch: 
     monkeypatch.setattr(peoples, "LONGEST_PACE", 1e9)
     monkeypatch.setattr(peoples, "SECONDS_PER_USER", 1e9)
     shown: list[Presence] = []
-    tracker = PresenceTracker("s_1", "mine", dict, lambda before: shown.append(tracker.shown))
+    tracker = PresenceTracker("s_1", "mine", dict, lambda before: shown.append(tracker.shown), lambda: None)
     names = [f"Person {number}" for number in range(1000)]
     for count in range(990, 1000):
         tracker.hear("other", dict(enumerate(names[:count])), asks=False)
@@ -282,7 +282,7 @@ async def test_last_arrival_in_a_crowd_is_shown_when_it_is_due(monkeypatch: pyte
     """LIVE-05: the pace of a large session delays a change and does not lose it."""
     monkeypatch.setattr(peoples, "LONGEST_PACE", 0.05)
     counts: asyncio.Queue[int] = asyncio.Queue()
-    tracker = PresenceTracker("s_1", "mine", dict, lambda before: counts.put_nowait(tracker.shown.count))
+    tracker = PresenceTracker("s_1", "mine", dict, lambda before: counts.put_nowait(tracker.shown.count), lambda: None)
     for count in (30, 31, 32):
         tracker.hear("other", {number: str(number) for number in range(count)}, asks=False)
     async with asyncio.timeout(20):

@@ -15,6 +15,7 @@ from pytest_django.fixtures import Settings
 
 from agents.providers.scripted import Gate
 from chat.bus import publisher as publishing
+from chat.commands import SYSTEM_PROMPT
 from chat.live import echo
 from chat.live import feed as feeds
 from chat.live import hub as hubs
@@ -112,7 +113,7 @@ async def test_viewers_of_all_processes_see_the_same(
 
 
 async def test_people_on_all_processes_are_here(team: TestNode, second_hub: Hub, ana: User, bo: User) -> None:
-    """LIVE-05: who is here and who is typing, and the news of their lists, through Redis as through memory."""
+    """LIVE-05, LIVE-08: who is here, typing or editing, and the news of lists, through Redis as through memory."""
     session = await team.session(ana)
     await team.do(let_in, session, bo, "editor")
     there = HubViewer(EventsClient(), session, bo).open(second_hub)
@@ -121,10 +122,13 @@ async def test_people_on_all_processes_are_here(team: TestNode, second_hub: Hub,
     await there.until(lambda: set(there.client.people) == {"Ana", "Bo"})
     await here.socket.ask(type="typing")
     await there.until(lambda: there.client.people["Ana"])
+    await here.socket.ask(type="editing", id=SYSTEM_PROMPT)
+    await there.until(lambda: there.client.editors == {SYSTEM_PROMPT: ["Ana"]})
     await team.do(lifecycle.rename, session=session, author=ana, title="New")
     await here.until(lambda: {"op": "rail", "own": True} in here.client.others)
     await here.leave()
     await there.until(lambda: set(there.client.people) == {"Bo"})
+    await there.until(lambda: there.client.editors == {})
     there.leave()
 
 

@@ -52,6 +52,7 @@ class Exchange:
             await self._ask("cancel")
             await self._house.idle(self._session)
             await self._until(lambda: self._count("turn_done") == 2)
+            await self._announce(said["id"])
             await self._change(said["id"])
             await self._ask("send", text="Once more?")
             await self._until(lambda: self._count("turn_done") == 3)
@@ -59,6 +60,11 @@ class Exchange:
             await self._until(lambda: self._count("changes") == 2)
             await self._socket.until(lambda: self._socket.presence)
             await self._ask("ping")
+
+    async def _announce(self, message_id: str) -> None:
+        for number, is_open in enumerate((True, False), start=1):
+            await self._ask("editing", id=message_id, open=is_open)
+            await self._until(lambda: self._count("editing") == number)  # noqa: B023  # waits within the round
 
     async def _change(self, message_id: str) -> None:
         tool = next(frame["id"] for frame in self.received if frame["type"] == "tool_exec_end")

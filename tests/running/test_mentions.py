@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+
+import pytest
 
 from agents.messages import ToolCall
 from agents.tools import tool
+from chat.errors import ServiceError
 from chat.models import RunState, Session, SessionRun, User
+from chat.services.messages import editing
 from chat.services.runs import control
 from chat.services.sessions import lifecycle
 from tests.support.rest import check_rest
@@ -40,6 +45,34 @@ async def test_agent_answers_messages_that_mention_it_and_reads_the_others(node:
         "[Ana] @Agent, when is lunch?",
     ]
     await node.do(check_rest, session)
+
+
+async def test_agent_answers_talk_when_a_person_asks_it_to(node: TestNode, ana: User) -> None:
+    """RUN-12, RUN-17: a turn that follows the last text withdraws nothing, and its answer can be retried."""
+    node.script([["Noon."], ["At one."]])
+    session = await quiet_session(node, ana)
+    await node.send(session, ana, "Lunch?")
+    last = await node.send(session, ana, "When?")
+    retry = functools.partial(control.retry_here, session=session, author=ana, message_id=last.id)
+    found = await node.do(retry, preview=True)
+    assert (found.messages, found.last_answer) == (0, True)
+    assert not node.provider.requests
+    await node.do(retry, at_most=0)
+    await node.idle(session)
+    await node.do(retry, at_most=0)
+    await node.idle(session)
+    assert [request.messages[-1].text for request in node.provider.requests] == ["When?", "When?"]
+    shown = [text for _kind, _status, text in await node.shown(session) if text]
+    assert shown == ["Lunch?", "When?", "At one."]
+    await node.do(check_rest, session)
+
+
+async def test_talk_that_is_not_in_the_context_is_not_answered(node: TestNode, ana: User) -> None:
+    session = await quiet_session(node, ana)
+    sent = await node.send(session, ana, "Lunch?")
+    await node.do(editing.include, session=session, author=ana, message_id=sent.id, included=False)
+    with pytest.raises(ServiceError, match="Include it first"):
+        await node.do(control.retry_here, session=session, author=ana, message_id=sent.id)
 
 
 async def test_talk_during_a_turn_waits_for_its_end_without_a_new_one(node: TestNode, ana: User) -> None:

@@ -162,6 +162,9 @@ async def test_answer_that_does_not_fit_changes_nothing(node: TestNode, ana: Use
     ]:
         with pytest.raises(Invalid):
             await answer(node, session, ana, row, value)
+    for text in ("\0", "\ud800"):  # MSG-12: stored exactly, or refused
+        with pytest.raises(ServiceError, match=r"can’t be stored|invalid Unicode"):
+            await answer(node, session, ana, confirmation, {"confirmed": True, "comment": text})
     said = (await node.rows(session))[1]
     with pytest.raises(NoSuchMessage):
         await answer(node, session, ana, said, {"confirmed": True})

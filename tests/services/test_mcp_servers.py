@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 from pytest_django.fixtures import Settings as DjangoSettings
 
 from agents.providers.scripted import ScriptedProvider
@@ -14,7 +17,9 @@ from chat import agents_setup
 from chat.errors import Forbidden, NoSuchWorkspace, ServiceError
 from chat.models import McpServer, Membership, SecurityEvent, Session, User, Workspace
 from chat.queries import presets
-from chat.queries.mcp_servers import as_added, patterns_in, with_servers
+from chat.queries.mcp_servers import as_added, headers_of, patterns_in, with_servers
+from chat.services.batches import Deadline
+from chat.services.maintenance import jobs
 from chat.services.people import mcp_servers
 from chat.services.people.mcp_servers import Settings
 from chat.services.sessions.lifecycle import configure, create_session
@@ -138,6 +143,40 @@ def test_the_operator_allows_internal_hosts(owner: User, workspace: Workspace, s
     server = add(owner, workspace, name="two", url="http://tickets.lan/mcp")
     assert as_added(server).config.internal_hosts == ("127.0.0.1", "*.lan")
     assert "https://" in words(owner, workspace, name="three", url="http://lan/mcp")
+
+
+def test_a_removed_server_is_used_by_no_agent_and_can_be_restored(owner: User, workspace: Workspace, bo: User) -> None:
+    server = add(owner, workspace, headers={"X-Key": "secret"})
+    session = create_session(owner=owner, workspace=workspace)
+    mcp_servers.remove(author=owner, server_id=server.pk)
+    assert with_servers(presets.own(session), session).servers == ()
+    assert patterns_in(workspace.pk) == set()
+    for of_gone in (mcp_servers.remove, partial(mcp_servers.change, given=Settings("tickets", URL))):
+        with pytest.raises(ServiceError, match="no longer exists"):
+            of_gone(author=owner, server_id=server.pk)
+    with pytest.raises(ServiceError, match="no longer exists"):
+        mcp_servers.restore(author=bo, server_id=server.pk)
+    restored = mcp_servers.restore(author=owner, server_id=server.pk)
+    assert headers_of(restored) == {"X-Key": "secret"}
+    assert [each.name for each in with_servers(presets.own(session), session).servers] == ["tickets"]
+
+
+def test_another_server_takes_the_name_of_a_removed_one(owner: User, workspace: Workspace) -> None:
+    server = add(owner, workspace)
+    mcp_servers.remove(author=owner, server_id=server.pk)
+    add(owner, workspace, name="Tickets")
+    with pytest.raises(ServiceError, match="no longer exists"):
+        mcp_servers.restore(author=owner, server_id=server.pk)
+
+
+def test_a_removed_server_is_deleted_after_a_month(owner: User, workspace: Workspace) -> None:
+    first, second = add(owner, workspace), add(owner, workspace, name="second")
+    for server in (first, second):
+        mcp_servers.remove(author=owner, server_id=server.pk)
+    long_ago = timezone.now() - mcp_servers.KEPT - timedelta(seconds=1)
+    McpServer.objects.filter(pk=first.pk).update(removed_at=long_ago)
+    jobs.delete_expired(Deadline())
+    assert list(McpServer.objects.all()) == [second]
 
 
 def test_sessions_have_the_servers_of_their_workspace(owner: User, workspace: Workspace, bo: User) -> None:

@@ -7,6 +7,14 @@ from agents.messages import Json
 STREAMING = "streaming"
 
 
+def editors_in(frame: Json) -> dict[str, list[str]]:
+    """Return what a frame of either protocol says: the names of those who are editing, by the id of the message."""
+    names: dict[str, list[str]] = {}
+    for editor in frame["editors"]:
+        names.setdefault(editor["id"], []).append(editor["name"])
+    return names
+
+
 class EventsClient:
     """The state of a client of `/ws/sessions/<id>/`, without input or output.
 
@@ -25,11 +33,13 @@ class EventsClient:
         self.asking = False  # a sync has been sent and not yet answered
         self.caught_up = 0  # the number of `sync` answers that were received completely
         self.people: dict[str, bool] = {}  # who is present: name to whether they are typing
+        self.editors: dict[str, list[str]] = {}  # who is editing: id of a message to names
         self.others: list[Json] = []  # ack, refused, pong, agent_cancelled
         self._short: set[str] = set()  # messages that are finished, but known to lack text
         self._part: tuple[int, int, int] | None = None
 
     def reconnected(self) -> None:
+        self.editors = {}
         self.wants_sync, self.asking = True, False
 
     def sync(self) -> Json:
@@ -143,6 +153,8 @@ class EventsClient:
                 self.session.update({name: frame[name] for name in known})
             case "presence":
                 self.people = {person["name"]: person["typing"] for person in frame["people"]}
+            case "editing":
+                self.editors = editors_in(frame)
             case _:
                 self.others.append(frame)
 

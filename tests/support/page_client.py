@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.messages import Json
+from tests.support.client import editors_in
 
 SAID = {"user", "assistant", "reasoning", "tool_group", "note"}
 UNFINISHED = ("streaming", "running", "pending", "waiting", "queued")
@@ -81,6 +82,7 @@ class PageClient:
     parts: dict[str, str] = field(default_factory=dict)
     status: str = ""
     typing: list[str] = field(default_factory=list)
+    editors: dict[str, list[str]] = field(default_factory=dict)
     wants_sync: bool = True
     asking: bool = False
     caught_up: int = 0
@@ -90,6 +92,7 @@ class PageClient:
 
     def reconnected(self) -> None:
         self.wants_sync, self.asking, self._syncing = True, False, False
+        self.editors = {}
 
     def sync(self) -> Json:
         """Return the sync command to send now."""
@@ -158,6 +161,8 @@ class PageClient:
                 if frame["op"] == "presence":
                     self.parts["presence"] = frame["html"]
                 self.typing = [person["name"] for person in frame["typing"]]
+            case "editing":
+                self.editors = editors_in(frame)
             case "usage":
                 self.parts["usage"] = frame["html"]
             case "snap":

@@ -28,7 +28,7 @@ def path_of(session: Session | str, protocol: str = "events") -> str:
 
 
 def is_presence(frame: Json) -> bool:
-    return frame.get("type") == "presence" or frame.get("op") in ("presence", "typing")
+    return frame.get("type") in ("presence", "editing") or frame.get("op") in ("presence", "typing", "editing")
 
 
 class Socket:

@@ -14,7 +14,8 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from chat.agents_setup import sandbox
-from chat.models import ChatMessage, Session, User
+from chat.models import FORKED_FILES, ChatMessage, Session, User
+from chat.services.sessions.lifecycle import create_session
 
 pytestmark = pytest.mark.django_db
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -183,11 +184,30 @@ def test_changes_of_files_that_are_gone_are_not_shown(ana_s: Client, session: Se
 
 
 def test_a_fork_says_whose_files_it_lacks(ana_s: Client, session: Session, folder: Path, bo: User) -> None:
-    """RUN-13: unless the original has none, or the user may not see it."""
+    """RUN-13: one of an older version, or of a time without files, unless the user may not see the original."""
     fork = Session.objects.create(owner=session.owner, workspace=session.workspace, parent_session=session)
     page = text(get(ana_s, fork))
-    assert "copied to a fork" in page
+    assert "has files that this fork" in page
     assert f'href="/sessions/{session.pk}/"' in page
-    assert "copied to a fork" not in text(get(ana_s, session))
+    assert "this fork" not in text(get(ana_s, session))
     Session.objects.filter(pk=session.pk).update(owner=bo)
-    assert "copied to a fork" not in text(get(ana_s, fork))
+    assert "this fork" not in text(get(ana_s, fork))
+
+
+@pytest.mark.parametrize(
+    ("kept", "says"),
+    [
+        ({"left_out": 0, "reason": None}, ["may be newer than the conversation"]),
+        ({"left_out": 2, "reason": None}, ["may be newer than the conversation", "2 entries couldn’t be copied"]),
+        ({"left_out": 0, "reason": "size"}, ["too many, or they’re too large"]),
+        ({"left_out": 0, "reason": "failed"}, ["The original’s files weren’t copied."]),
+    ],
+)
+def test_a_fork_says_what_became_of_the_files(ana_s: Client, session: Session, kept: Any, says: list[str]) -> None:
+    """RUN-13: at the top of its messages and in its Files tab, also where the original is gone."""
+    config = {FORKED_FILES: {"at": "2026-11-27T06:40:00+00:00", **kept}}
+    fork = create_session(owner=session.owner)
+    Session.objects.filter(pk=fork.pk).update(config=config)
+    for page in (text(get(ana_s, fork)), text(ana_s.get(reverse("session", args=[fork.pk])))):
+        assert [each for each in says if each not in page] == []
+        assert ("2026-11-27T06:40" in page) == (kept["reason"] is None)

@@ -68,7 +68,10 @@ def test_a_server_is_added_tested_changed_and_removed(
     server.refresh_from_db()
     assert server.secret_headers == ""
     assert page.post(where, {"part": "remove", "server": server.pk}).status_code == 302
-    assert not McpServer.objects.exists()
+    assert f'id="server-{server.pk}-name"' not in page.get(where).content.decode()
+    assert page.post(where, {"part": "restore", "undo": server.pk}).status_code == 302
+    assert "“again” restored." in page.get(where).content.decode()
+    assert McpServer.objects.get().removed_at is None
 
 
 def test_a_server_that_does_not_answer_says_why(page: Client, workspace: Workspace) -> None:

@@ -85,6 +85,35 @@ def test_refused_form_keeps_what_was_filled_in(
     assert not Schedule.objects.exists()
 
 
+def test_form_for_older_values_shows_both(signed_in: SignIn, ana: User, session: Session) -> None:
+    """UI-24: saving again replaces what another tab has saved."""
+    client = signed_in(ana)
+    row = schedules.add(author=ana, session_id=session.pk, text="Report", cron="0 9 * * *", zone="UTC")
+    seen = revision_in(page(client, session))
+    assert seen == str(row.revision)
+    schedules.change(author=ana, session_id=session.pk, schedule_id=row.pk, text="Other report")
+    refused = post(client, session, part="change", schedule=row.pk, text="My report", revision=seen)
+    html = refused.json()["html"]
+    assert refused.status_code == 409
+    assert "This schedule was changed in the meantime. Its new values are above." in html
+    assert html.index("Other report") < html.index("My report")
+    for odd in ("", "x", "-1", "9" * 5000, "a\0b"):
+        answer = post(client, session, part="change", schedule=row.pk, text="My report", revision=odd)
+        assert answer.status_code == (409 if odd else 200)
+        Schedule.objects.update(text="Other report")
+    again = post(client, session, part="change", schedule=row.pk, text="My report", revision=current(row))
+    assert (again.status_code, Schedule.objects.get().text) == (200, "My report")
+
+
+def revision_in(html: str) -> str:
+    return html.split('name="revision" value="')[1].split('"')[0]
+
+
+def current(row: Schedule) -> str:
+    row.refresh_from_db()
+    return str(row.revision)
+
+
 def test_times_are_in_the_zone_of_the_browser(signed_in: SignIn, ana: User, session: Session) -> None:
     """UI-24: until another one is chosen."""
     client = signed_in(ana)

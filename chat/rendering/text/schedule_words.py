@@ -29,6 +29,7 @@ PAUSES = {
     Schedule.Pause.DELETED: gettext_lazy("Paused because the session was deleted."),
     Schedule.Pause.FAILURES: gettext_lazy("Paused after 5 failed runs in a row."),
     Schedule.Pause.INVALID: gettext_lazy("Paused: its times can’t be used anymore. Edit it."),
+    Schedule.Pause.STAFF: gettext_lazy("Paused by an administrator."),
 }
 
 

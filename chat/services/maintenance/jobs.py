@@ -16,7 +16,7 @@ from chat.services import import_uploads
 from chat.services.batches import Counts, Deadline
 from chat.services.deletion import overwriting, purging, requests
 from chat.services.maintenance import leases
-from chat.services.people import push
+from chat.services.people import mcp_servers, push
 from chat.services.people.security_log import Kind, record
 from chat.services.runs import answering, delegation
 from chat.services.sessions import incomplete
@@ -87,7 +87,7 @@ def delete_expired(deadline: Deadline) -> int:
         kept_since = now - timedelta(days=settings.SECURITY_LOG_DAYS)
         count += _delete_in_batches(SecurityEvent.objects.filter(at__lt=kept_since), deadline)
     count += push.delete_abandoned()
-    for rows in delivering.expired():
+    for rows in (*delivering.expired(), mcp_servers.removed_long_ago()):
         count += _delete_in_batches(rows, deadline)
     import_uploads.delete_expired()
     if count:

@@ -163,7 +163,12 @@ def _refuse(row: Schedule, refused: ServiceError, now: datetime) -> None:
     row.last_run_at, row.last_message_id = now, ""
     row.last_outcome, row.last_error = Schedule.Outcome.REFUSED, refused.code[:40]
     _count_failure(row)
-    row.save()
+    row.save(
+        update_fields=[
+            *("last_run_at", "last_message_id", "last_outcome", "last_error"),
+            *("failures", "is_on", "paused", "next_at"),
+        ]
+    )
 
 
 def _count_failure(row: Schedule) -> None:

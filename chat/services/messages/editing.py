@@ -31,7 +31,7 @@ from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_arguments, validate_message, validate_text
 from chat.services.optimistic_lock import require_current
 from chat.services.runs.turns import require_idle
-from chat.services.transaction import SessionTransaction, record_of, save_revision
+from chat.services.transaction import SessionTransaction, record_of, require_active, save_revision
 
 Kind = MessageRevision.Kind
 TEXT_TYPES = (MessageType.TEXT, MessageType.REASONING)
@@ -57,11 +57,7 @@ def edit(
     """
     tx, row = open_row(session, message_id)
     text = validate_message(text, may_be_empty=bool(attached_to(row)))
-    if row.type not in TEXT_TYPES:
-        raise ServiceError("not_editable", _("This message has no text to edit."))
-    if not as_staff and row.status != MessageStatus.QUEUED and not may_edit(tx.session, row, author):
-        message = _("Only the author and the session owner can edit this message. You can suggest an edit.")
-        raise ServiceError("not_yours", message)
+    _require_editable(tx.session, row, author, as_staff=as_staff)
     require_current(row, seen, row.text)
     if text == row.text:
         return row.revision
@@ -202,6 +198,28 @@ def may_edit(session: Session, row: ChatMessage, user: User) -> bool:
     Only its sender and the owner may for a user's.
     """
     return row.type != MessageType.TEXT or row.role != MessageRole.USER or user.pk in (row.user_id, session.owner_id)
+
+
+def require_editor(*, session: Session, author: User, message_id: str | None) -> None:
+    """Raise ServiceError unless an editor of the session may edit a message; None: the system prompt (LIVE-08)."""
+    require_active(session)
+    if message_id is None:
+        return
+    rows = ChatMessage.objects.filter(session=session, pk=message_id, removed_at__isnull=True)
+    row = rows.only("type", "role", "status", "user").first()
+    if row is None:
+        raise NoSuchMessage
+    _require_editable(session, row, author)
+    if row.status == MessageStatus.QUEUED and row.user_id != author.pk:
+        raise ServiceError("not_yours", _("Only the sender can edit a queued message."))
+
+
+def _require_editable(session: Session, row: ChatMessage, author: User, *, as_staff: bool = False) -> None:
+    if row.type not in TEXT_TYPES:
+        raise ServiceError("not_editable", _("This message has no text to edit."))
+    if not as_staff and row.status != MessageStatus.QUEUED and not may_edit(session, row, author):
+        message = _("Only the author and the session owner can edit this message. You can suggest an edit.")
+        raise ServiceError("not_yours", message)
 
 
 def edit_row(tx: SessionTransaction, row: ChatMessage, editor: User, text: str, *, suggested_by: str = "") -> None:

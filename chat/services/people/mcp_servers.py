@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agents.mcp.config import server_name
@@ -29,6 +31,8 @@ MOST_HEADERS = 20
 LONGEST_HEADER = 8_000
 LONGEST_CLIENT = 2_000
 MOST_TOOLS = 200
+# How long a removed server can be restored.
+KEPT = timedelta(days=30)
 SHORTEST_LIMIT, LONGEST_LIMIT = 1.0, 3600.0
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 # What the transport and the protocol set themselves.
@@ -54,13 +58,14 @@ class Settings:
 def servers_of(user: User, workspace_id: int) -> QuerySet[McpServer]:
     """Return the servers of a workspace whose tools the user manages. Raises NoSuchWorkspace, Forbidden."""
     workspace = workspace_where(user, Permission.MANAGE_TOOLS, workspace_id)
-    return McpServer.objects.filter(workspace=workspace).order_by("name")
+    return McpServer.objects.filter(workspace=workspace, removed_at=None).order_by("name")
 
 
-def managed_server(user: User, server_id: int) -> McpServer:
-    """Fetch a server of a workspace whose tools the user manages. Raises ServiceError."""
+def managed_server(user: User, server_id: int, *, removed: bool = False) -> McpServer:
+    """Fetch a server, or one that was removed, of a workspace whose tools the user manages. Raises ServiceError."""
     managed = workspaces_where(user, Permission.MANAGE_TOOLS)
-    server = McpServer.objects.filter(pk=server_id, workspace__in=managed).first()
+    rows = McpServer.objects.filter(pk=server_id, workspace__in=managed, removed_at__isnull=not removed)
+    server = rows.first()
     if server is None:
         raise ServiceError("no_such_server", _("This MCP server no longer exists."))
     return server
@@ -70,13 +75,10 @@ def managed_server(user: User, server_id: int) -> McpServer:
 def add(*, author: User, workspace_id: int, given: Settings) -> McpServer:
     """Add a server to a workspace whose tools the author manages. Raises ServiceError."""
     workspace = workspace_where(author, Permission.MANAGE_TOOLS, workspace_id)
-    # The lock makes two simultaneous requests count one after the other.
-    Workspace.objects.select_for_update().get(pk=workspace.pk)
-    if McpServer.objects.filter(workspace=workspace).count() >= MOST_SERVERS:
-        raise Invalid(_("A workspace can have up to %(count)d MCP servers.") % {"count": MOST_SERVERS})
+    _require_room(workspace.pk)
     server = McpServer(workspace=workspace)
     apply(server, given)
-    server.save()
+    save(server)
     log(Kind.MCP_SERVER_ADDED, author, server)
     return server
 
@@ -84,20 +86,49 @@ def add(*, author: User, workspace_id: int, given: Settings) -> McpServer:
 @transaction.atomic
 def change(*, author: User, server_id: int, given: Settings) -> McpServer:
     """Change a server. Raises ServiceError."""
-    server = McpServer.objects.select_for_update().get(pk=managed_server(author, server_id).pk)
+    server = _locked(author, server_id)
     apply(server, given)
-    server.save()
+    save(server)
     log(Kind.MCP_SERVER_CHANGED, author, server)
     return server
 
 
 @transaction.atomic
 def remove(*, author: User, server_id: int) -> McpServer:
-    """Remove a server and its secrets. Raises ServiceError."""
-    server = managed_server(author, server_id)
+    """Remove a server: no agent uses it any more. It can be restored with its secrets. Raises ServiceError."""
+    server = _locked(author, server_id)
+    server.removed_at = timezone.now()
+    server.save(update_fields=["removed_at"])
     log(Kind.MCP_SERVER_REMOVED, author, server)
-    server.delete()
     return server
+
+
+@transaction.atomic
+def restore(*, author: User, server_id: int) -> McpServer:
+    """Restore a removed server. Raises ServiceError, also if a server with its name was added since."""
+    server = _locked(author, server_id, removed=True)
+    _require_room(server.workspace_id)
+    server.removed_at = None
+    server.save(update_fields=["removed_at"])
+    log(Kind.MCP_SERVER_ADDED, author, server)
+    return server
+
+
+def removed_long_ago() -> QuerySet[McpServer]:
+    """Return the servers that cannot be restored any more."""
+    return McpServer.objects.filter(removed_at__lt=timezone.now() - KEPT)
+
+
+def _locked(author: User, server_id: int, *, removed: bool = False) -> McpServer:
+    found = managed_server(author, server_id, removed=removed)
+    return McpServer.objects.select_for_update().get(pk=found.pk)
+
+
+def _require_room(workspace_id: int) -> None:
+    # The lock makes two simultaneous requests count one after the other.
+    Workspace.objects.select_for_update().get(pk=workspace_id)
+    if McpServer.objects.filter(workspace=workspace_id, removed_at=None).count() >= MOST_SERVERS:
+        raise Invalid(_("A workspace can have up to %(count)d MCP servers.") % {"count": MOST_SERVERS})
 
 
 def apply(server: McpServer, given: Settings) -> None:
@@ -125,6 +156,15 @@ def apply(server: McpServer, given: Settings) -> None:
         given.is_enabled,
     )
     server.revision += 1
+
+
+def save(server: McpServer) -> None:
+    """Save a server. A removed one of its name makes room for it, and cannot be restored any more."""
+    removed = McpServer.objects.filter(workspace=server.workspace_id, removed_at__isnull=False).exclude(pk=server.pk)
+    for each in removed:
+        if each.name.casefold() == server.name.casefold():
+            each.delete()
+    server.save()
 
 
 def forget_sign_in(server: McpServer) -> None:
@@ -163,7 +203,8 @@ def _name(server: McpServer, name: str) -> str:
     if name in registry().server_names():
         raise Invalid(_("The configuration file has an MCP server “%(name)s”. Choose another name.") % {"name": name})
     others = McpServer.objects.filter(workspace=server.workspace_id).exclude(pk=server.pk)
-    if any(each.casefold() == name.casefold() for each in others.values_list("name", flat=True)):
+    names = others.filter(removed_at=None).values_list("name", flat=True)
+    if any(each.casefold() == name.casefold() for each in names):
         raise Invalid(_("This workspace already has an MCP server “%(name)s”.") % {"name": name})
     return name
 

@@ -55,7 +55,7 @@ def client_of(server: McpServer) -> Client | None:
 
 def grant_of(server_id: int) -> Grant | None:
     """Read the tokens of a server; None if no one is signed in, or has to sign in again."""
-    connected = McpServer.objects.filter(pk=server_id, sign_in_status=McpServer.SignIn.CONNECTED)
+    connected = McpServer.objects.filter(pk=server_id, sign_in_status=McpServer.SignIn.CONNECTED, removed_at=None)
     kept = _decrypted(connected.values_list("sign_in", flat=True).first() or "")
     return Grant.from_json(json.loads(kept)) if kept else None
 

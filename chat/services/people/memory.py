@@ -74,7 +74,7 @@ def _apply(note: MemoryNote | None, act: str, text: str, **whose: Any) -> Memory
         case "edit":
             note.text = _checked(text)
         case "accept":
-            note.accepted = True
+            note.text, note.accepted = _checked(text) if text else note.text, True
         case "remove":
             note.removed_at = note.removed_at or timezone.now()
         case "restore":

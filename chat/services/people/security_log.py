@@ -69,6 +69,8 @@ class Kind(StrEnum):
     MCP_SERVER_CONNECTED = "mcp_server_connected"
     MCP_SERVER_DISCONNECTED = "mcp_server_disconnected"
     WORKSPACE_RENAMED = "workspace_renamed"
+    SCHEDULE_PAUSED = "schedule_paused"
+    SCHEDULE_RESUMED = "schedule_resumed"
     WEBHOOK_ADDED = "webhook_added"
     WEBHOOK_CHANGED = "webhook_changed"
     WEBHOOK_REMOVED = "webhook_removed"

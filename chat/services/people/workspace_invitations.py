@@ -58,6 +58,12 @@ def end_invitation(*, author: User, workspace_id: int, invitation_id: int) -> No
         record(Kind.INVITATION_ENDED, actor=author, target=workspace, invitation=invitation_id)
 
 
+@transaction.atomic
+def revoke_invitations(*, author: User, workspace_id: int) -> None:
+    """End all links of a workspace. Raises NoSuchWorkspace, Forbidden."""
+    end_all(author=author, workspace=workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id))
+
+
 def end_all(*, author: User, workspace: Workspace) -> None:
     """End all links of a workspace, in the caller's transaction: someone who was removed may know one."""
     count = WorkspaceInvitation.objects.filter(workspace=workspace).delete()[0]

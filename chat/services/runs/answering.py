@@ -45,6 +45,7 @@ from chat.runs.sanitize import sanitize_json
 from chat.services.batches import Deadline
 from chat.services.messages.editing import edit_marks
 from chat.services.messages.senders import sender_in
+from chat.services.messages.validation import validate_json
 from chat.services.people import memory, security_log, workspace_rules
 from chat.services.runs import asking, delegation
 from chat.services.runs.turns import resume_waiting, wait_for_the_rest
@@ -61,9 +62,11 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
     """Answer a tool call that waits for people. The first answer counts. Return the message's revision.
 
     An approved call runs, with the author's arguments, if any; otherwise the answer is the call's result.
-    Raises ServiceError "already_answered", with who answered, if the call does not wait any more; Invalid if the answer
-    does not fit the question; Forbidden if only owners and admins of the workspace may approve all calls of a tool.
+    Raises ServiceError "already_answered", with who answered, if the call does not wait any more, and "not_storable"
+    for characters that cannot be stored; Invalid if the answer does not fit the question; Forbidden if only owners and
+    admins of the workspace may approve all calls of a tool.
     """
+    validate_json(value)
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
     row = tx.messages().filter(pk=message_id).first()

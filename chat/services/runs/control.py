@@ -13,17 +13,19 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import ids
+from chat.bus.events import StatusChanged
 from chat.errors import NoSuchMessage, ServiceError
+from chat.limits.quotas import require_turn
 from chat.models import ChatMessage, MessageRevision, MessageRole, MessageStatus, MessageType, Session, User
 from chat.overrides.composed_queries import Composed
-from chat.queries.cast import agents_from
+from chat.queries.cast import addressed, agents_from
 from chat.runs import lease
 from chat.runs.turn_rows import continue_note
 from chat.services.messages.editing import CONTENT_TYPES, same_response
 from chat.services.messages.senders import sender_in
 from chat.services.runs import delegation
 from chat.services.runs.attempts import Withdrawal, measure, withdraw
-from chat.services.runs.turns import address_again, hold_queued, require_idle, resume_turn
+from chat.services.runs.turns import address_again, hold_queued, open_turn, require_idle, resume_turn
 from chat.services.transaction import SessionTransaction
 
 # What can follow the last word of a turn that was cut off.
@@ -77,6 +79,8 @@ def retry_here(
 ) -> Withdrawal:
     """Retry at a message: answer a user's text again, or replace the whole response that the message belongs to.
 
+    A text that was for no agent gets its first answer (RUN-17).
+
     `edited`: the text was changed for this retry, and its earlier one belongs to what is withdrawn. Returns and raises
     as `retry` does.
     """
@@ -85,11 +89,14 @@ def retry_here(
     if row.summarises is not None:
         raise _nothing_to_retry()
     first = _first_after_texts(row) if is_said else _first_of_response(row)
-    if first is None:
+    is_talk = is_said and not row.turn_id
+    if first is None and not is_talk:
         raise _nothing_to_retry()
-    rows = list(_live(session.pk).filter(sequence__gte=first.sequence))
+    rows = list(_live(session.pk).filter(sequence__gte=first.sequence)) if first else []
     withdrawal = measure(rows, author, whole_turn=is_said)
-    changed = row.pk if edited and is_said and _has_edited(author, row, rows[0]) else ""
+    changed = row.pk if edited and is_said and rows and _has_edited(author, row, rows[0]) else ""
+    if is_talk:
+        return _answer_talk(tx, row, rows, author, withdrawal, at_most, preview=preview, edited=changed)
     return _withdraw_and_resume(tx, rows, author, withdrawal, at_most, preview=preview, edited=changed)
 
 
@@ -192,7 +199,7 @@ def _withdraw_and_resume(
     if last is None or not can_continue(last):
         raise _nothing_to_retry()
     if not has_context(last):
-        raise ServiceError("nothing_to_retry", _("The message to answer is excluded from context. Include it first."))
+        raise _is_excluded()
     withdrawal = replace(withdrawal, after=last.pk)
     if preview:
         return withdrawal
@@ -202,6 +209,33 @@ def _withdraw_and_resume(
     resume_turn(tx, last.turn_id, author)
     tx.save()
     return done
+
+
+def _answer_talk(
+    tx: SessionTransaction,
+    row: ChatMessage,
+    rows: Sequence[ChatMessage],
+    author: User,
+    withdrawal: Withdrawal,
+    at_most: int | None,
+    *,
+    preview: bool,
+    edited: str,
+) -> Withdrawal:
+    """Withdraw what follows a text that was for no agent; let those that it mentions answer, or the session's own."""
+    if not row.include_in_context:
+        raise _is_excluded()
+    withdrawal = replace(withdrawal, after=row.pk)
+    if preview:
+        return withdrawal
+    if rows:
+        withdrawal = withdraw(tx, rows, author, withdrawal, at_most, edited=edited)
+    require_turn(author)
+    open_turn(tx, author.pk, addressed(tx.session, row.text) or [tx.session.agent], follows=True)
+    tx.events.append(StatusChanged("thinking"))
+    tx.save()
+    lease.request(tx.session.pk)
+    return withdrawal
 
 
 def _has_edited(author: User, row: ChatMessage, answer: ChatMessage) -> bool:
@@ -256,3 +290,7 @@ def _live(session_id: str) -> QuerySet[ChatMessage]:
 
 def _nothing_to_retry() -> ServiceError:
     return ServiceError("nothing_to_retry", _("There is nothing to answer before this message."))
+
+
+def _is_excluded() -> ServiceError:
+    return ServiceError("nothing_to_retry", _("The message to answer is excluded from context. Include it first."))

@@ -13,11 +13,13 @@ from django.db.models.functions import Length
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from agents.messages import Json
 from chat import ids
 from chat.errors import Busy, NoSuchMessage, NoSuchSession, ServiceError
 from chat.limits.quotas import require_disk
 from chat.limits.rates import limited
 from chat.models import (
+    FORKED_FILES,
     IMPORTED,
     UNFINISHED,
     Attachment,
@@ -34,7 +36,8 @@ from chat.services.deletion import sessions
 from chat.services.messages.validation import validate_message
 from chat.services.runs.control import can_continue, has_context
 from chat.services.runs.turns import resume_turn
-from chat.services.sessions import incomplete
+from chat.services.sessions import forked_files, incomplete
+from chat.services.sessions.forked_files import FoundFiles
 from chat.services.transaction import SessionTransaction, notify_session_lists
 from chat.services.webhooks import outbox
 
@@ -85,10 +88,14 @@ NONE = ("key", "key_digest", "removed_at", "attempt_place", "subsession")
 
 @dataclass(slots=True)
 class Copying:
-    """The rows to copy, in order, and the new ids of messages, turns and responses, by the old ids."""
+    """The rows to copy, in order, and the new ids of messages, turns and responses, by the old ids.
+
+    `files` is what the copy keeps of what became of the files.
+    """
 
     rows: list[ChatMessage]
     resumes: bool
+    files: Json | None = None
     copies: dict[str, str] = field(default_factory=dict)
     turns: dict[str, str] = field(default_factory=lambda: defaultdict(ids.turn_id, {"": ""}))
     responses: dict[str, str] = field(default_factory=lambda: defaultdict(ids.response_id, {"": ""}))
@@ -112,17 +119,20 @@ def fork(
     """Copy a session up to and including a message into a new private session of the author, with id `session_id`.
 
     `text` replaces the last copied user text, and the copy ends there. `run` continues from the end, as a retry does,
-    if the last row needs an answer. A large session is copied in several transactions, and appears when it is complete;
-    a message that is edited in the meantime is copied with its old or its new text. Raises ServiceError if the message
-    does not exist, the text cannot be stored, there is no user text to replace, the agent is using a row to copy, or
-    another large session of the author is being copied.
+    if the last row needs an answer. The workspace is copied, too, as it is now, unless it is too large; the copy keeps
+    what became of it (`chat.queries.forked_files`). A session that is large or has files is copied in several
+    transactions, and appears when it is complete; a message that is edited in the meantime is copied with its old or
+    its new text. Call it outside of transactions. Raises ServiceError if the message does not exist, the text cannot
+    be stored, there is no user text to replace, the agent is using a row to copy, or another large session of the
+    author is being copied.
     """
     require_disk()
     new_text = None if text is None else validate_message(text)
     columns = {"pk": session_id or ids.session_id(), "key_digest": key_digest}
     copying = _copying(session, message_id, new_text, run)
-    if len(copying.batches) > 1:
-        return _fork_in_batches(session, author, message_id, new_text, copying, columns)
+    files = forked_files.find_files(session, author)
+    if len(copying.batches) > 1 or files is not None:
+        return _fork_in_batches(session, author, message_id, new_text, copying, files, columns)
     with transaction.atomic():
         Session.objects.select_for_update().filter(pk=session.pk).first()  # no changes during the copy
         copying = _copying(session, message_id, new_text, run)
@@ -133,12 +143,21 @@ def fork(
 
 
 def _fork_in_batches(
-    session: Session, author: User, message_id: str, new_text: str | None, copying: Copying, columns: dict[str, Any]
+    session: Session,
+    author: User,
+    message_id: str,
+    new_text: str | None,
+    copying: Copying,
+    files: FoundFiles | None,
+    columns: dict[str, Any],
 ) -> Session:
-    incomplete.require_none_of(author)
+    if len(copying.batches) > 1 or (files is not None and files.is_large):
+        incomplete.require_none_of(author)
     copy = _make(session, author, message_id, copying, columns | incomplete.new_columns())
     pacer = Pacer()
     try:
+        # Before the rows: if the original is erased during the copy, rows are missing, and the fork fails.
+        copying.files = forked_files.copy_files(files, copy) if files is not None else None
         for batch in copying.batches:
             with transaction.atomic():
                 incomplete.touch(copy)
@@ -149,6 +168,7 @@ def _fork_in_batches(
             _finish(copy, author, copying, new_text)
     except BaseException:
         sessions.discard(copy.pk)
+        forked_files.remove_files(copy)  # another process may have erased the session before they were copied
         raise
     return copy
 
@@ -202,6 +222,7 @@ def _make(session: Session, author: User, message_id: str, copying: Copying, col
     rows = copying.rows
     # Only its author can write in it.
     config = presets.without_approvals(session.config_values)
+    config.pop(FORKED_FILES, None)
     if config.get(IMPORTED):
         config[IMPORTED] = True  # without the time: its own file was none
     alone = {"replies": Session.Replies.ALL} if session.replies_auto else {}
@@ -251,6 +272,7 @@ def _finish(copy: Session, author: User, copying: Copying, new_text: str | None)
         raise NoSuchSession  # the original was erased during the copy
     if new_text is not None:
         _reword(copying.copies[copying.rows[-1].pk], author, new_text)
+    forked_files.mark(copy, copying.files)
     _end(copy, resumes=copying.resumes)
     outbox.session_created(copy)
     notify_session_lists(sessions=[copy.pk])

@@ -5,19 +5,21 @@ A schedule sends messages as its owner, so only its owner changes it. The sessio
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.access import schedule_for, session_to_schedule
-from chat.errors import Invalid, NoSuchSchedule, ServiceError
+from chat.access import may_schedule, schedule_for, session_to_schedule
+from chat.errors import Forbidden, Invalid, NoSuchSchedule, ServiceError
 from chat.limits.rates import limited
 from chat.models import ChatMessage, MessageStatus, Schedule, Session, User
 from chat.recurrence import BadCron, next_after, valid_cron, zone_names
 from chat.services.messages.sending import Sent, add_message
 from chat.services.messages.validation import validate_message
+from chat.services.people.security_log import Kind, record
 from chat.services.transaction import SessionTransaction
 
 # The most schedules of a session, and the most removed ones that can be restored.
@@ -51,13 +53,15 @@ def change(
     cron: str | None = None,
     zone: str | None = None,
     is_on: bool | None = None,
+    seen: Collection[int] | None = None,
 ) -> Schedule:
     """Change a schedule, or turn it on or off; None keeps a value. Turning it on forgets why it was paused.
 
-    Raises ServiceError.
+    `seen` are revisions to which the change applies; None: any. Raises ServiceError, "stale" for another revision.
     """
     only_off = text is None and cron is None and zone is None and is_on is False
     row, tx = _locked(author, session_id, schedule_id, only_own=not only_off)
+    _require_seen(row, seen)
     if is_on:
         tx.require_active()
     kept = {"text": row.text, "cron": row.cron, "zone": row.zone}
@@ -77,10 +81,14 @@ def change(
 
 @limited("changes", by="author")
 @transaction.atomic
-def remove(*, author: User, session_id: str, schedule_id: str) -> Schedule:
-    """Remove a schedule. The last ones can be restored, until they are purged. Removing it again changes nothing."""
+def remove(*, author: User, session_id: str, schedule_id: str, seen: Collection[int] | None = None) -> Schedule:
+    """Remove a schedule. The last ones can be restored, until they are purged. Removing it again changes nothing.
+
+    `seen` is as in `change`. Raises ServiceError.
+    """
     row, _tx = _locked(author, session_id, schedule_id, only_own=False, removed=True)
     if row.removed_at is None:
+        _require_seen(row, seen)
         row.removed_at = timezone.now()
         row.next_at = None
         row.save()
@@ -116,6 +124,45 @@ def run_now(*, author: User, session_id: str, schedule_id: str) -> Sent:
     return sent
 
 
+@transaction.atomic
+def pause_for_staff(*, author: User, schedule_id: str, session_id: str) -> bool:
+    """Turn off a schedule of any user. Its dialog says that staff did, and its user can turn it on again.
+
+    Return False if it is off already. Raises NoSuchSchedule.
+    """
+    row, _tx = _locked_for_staff(schedule_id, session_id)
+    if not row.is_on:
+        return False
+    row.is_on, row.next_at, row.paused = False, None, Schedule.Pause.STAFF
+    row.save()
+    record(Kind.SCHEDULE_PAUSED, actor=author, person=row.owner_id, target=row)
+    return True
+
+
+@transaction.atomic
+def resume_for_staff(*, author: User, schedule_id: str, session_id: str) -> bool:
+    """Turn on a schedule of any user, whatever paused it. Return False if it is on already. Raises ServiceError."""
+    row, tx = _locked_for_staff(schedule_id, session_id)
+    if row.is_on:
+        return False
+    tx.require_active()
+    if not may_schedule(row.owner, tx.session):
+        raise Forbidden(_("The person who made this schedule can’t write in its session anymore."))
+    _set(row, text=row.text, cron=row.cron, zone=row.zone)  # what was paused as invalid can be so still
+    row.is_on, row.next_at, row.paused, row.failures = True, _next(row), "", 0
+    row.save()
+    record(Kind.SCHEDULE_RESUMED, actor=author, person=row.owner_id, target=row)
+    return True
+
+
+def _locked_for_staff(schedule_id: str, session_id: str) -> tuple[Schedule, SessionTransaction]:
+    tx = SessionTransaction.lock(session_id)
+    row = Schedule.objects.select_related("owner").filter(pk=schedule_id, session=session_id, removed_at=None).first()
+    if row is None:
+        raise NoSuchSchedule
+    return row, tx
+
+
 def record_run(row: Schedule, sent: Sent, now: datetime) -> None:
     """Store the message of a run that begins."""
     row.last_run_at, row.last_message_id = now, sent.id
@@ -139,6 +186,12 @@ def _locked(
     if row.removed_at is not None and not removed:
         raise NoSuchSchedule
     return row, tx
+
+
+def _require_seen(row: Schedule, seen: Collection[int] | None) -> None:
+    """Refuse a change by a user who has not seen the present values. Raises ServiceError."""
+    if seen is not None and row.revision not in seen:
+        raise ServiceError("stale", _("This schedule was changed in the meantime."), revision=row.revision)
 
 
 def _require_room(session: Session) -> None:

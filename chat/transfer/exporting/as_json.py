@@ -13,7 +13,16 @@ from typing import Any
 from django.db.models import NOT_PROVIDED, Field, Model
 
 from agents.messages import Json
-from chat.models import IMPORTED, Attachment, ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision
+from chat.models import (
+    FORKED_FILES,
+    IMPORTED,
+    Attachment,
+    ChatMessage,
+    MessageRevision,
+    ModelRequest,
+    Session,
+    SessionRevision,
+)
 from chat.runs.elicitations import records_of
 
 FORMAT = "parley.session"
@@ -100,8 +109,8 @@ def session_record(session: Session) -> Json:
     """Return the session's columns; `parent_session` is the id of the session that it was forked from."""
     parent = {"parent_session": session.parent_session_id} if session.parent_session_id else {}
     record = _columns(session, SESSION) | parent
-    if isinstance(config := record.get("config"), dict):  # each import sets this mark itself
-        record["config"] = {name: value for name, value in config.items() if name != IMPORTED}
+    if isinstance(config := record.get("config"), dict):  # each import sets its mark itself; files do not come with it
+        record["config"] = {name: value for name, value in config.items() if name not in (IMPORTED, FORKED_FILES)}
     return record
 
 

@@ -10,7 +10,7 @@ from agents.messages import Json
 from agents.registry import AgentPreset
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
-from chat.models import APPROVED
+from chat.models import APPROVED, FORKED_FILES
 from chat.queries import presets
 from chat.queries.cast import AGENTS, REMOVED
 from chat.services.sessions.agents import MOST_AGENTS
@@ -60,7 +60,7 @@ def _config(config: Json, agent: AgentPreset) -> Json:
     if not isinstance(tools, list) or type(rounds) is not int or rounds < 1:
         return presets.copy_of(agent)
     allowed, most = presets.limits()
-    kept = {name: value for name, value in config.items() if name not in (APPROVED, AGENTS)}
+    kept = {name: value for name, value in config.items() if name not in (APPROVED, FORKED_FILES, AGENTS)}
     return {
         **kept,
         **_others(config.get(AGENTS), agent, allowed, most),

@@ -10,7 +10,7 @@ import { itemsOf, offer, on, TOUCH } from "../ui/commands.js";
 import { make, parse, patchChildren } from "../ui/dom.js";
 import { dress, know, strangers } from "../ui/faces.js";
 import { field } from "../ui/field.js";
-import { fill, words } from "../ui/i18n.js";
+import { aboutPeople, fill, words } from "../ui/i18n.js";
 import { say } from "../ui/notice.js";
 import { late } from "../ui/late.js";
 import { notice } from "../ui/notice.js";
@@ -170,10 +170,8 @@ function connectHeader() {
   offerAccount();
 }
 
-// Presence and typing (LIVE-05). All viewers get the same frames: the user's own entry is left out here.
+// Presence and typing (LIVE-05), and open editors (LIVE-08). All viewers get the same frames: the user's own entry is left out here.
 
-// The longest name in a sentence about one person, and about two, so that it fits a phone.
-const LONGEST = [0, 30, 16];
 const people = document.getElementById("presence");
 const typing = document.getElementById("typing");
 const isMe = (id) => String(id) === page.dataset.viewerId;
@@ -185,6 +183,7 @@ function connectPresence() {
   live.addEventListener("frame", ({ detail: frame }) => {
     if (frame.op === "presence") showPresence(frame);
     if (frame.op === "typing" || frame.op === "presence") showTyping(frame);
+    if (frame.op === "editing") late(() => import("../messages/editing.js")).then((module) => module?.show(frame));
   });
   live.addEventListener("state", ({ detail: { state } }) => {
     if (state !== "connected") sayTyping([]);
@@ -220,16 +219,9 @@ async function meet() {
 }
 
 function sayTyping(names) {
-  const sentence = [null, words.isTyping, words.areTyping][names.length] ?? words.manyTyping;
-  const [name, other] = names.map((each) => isolated(each, LONGEST[names.length]));
-  typing.lastElementChild.textContent = names.length ? fill(sentence, { name, other }) : "";
+  const sentences = [words.isTyping, words.areTyping, words.manyTyping];
+  typing.lastElementChild.textContent = names.length ? aboutPeople(sentences, names) : "";
   typing.toggleAttribute("data-on", names.length > 0);
-}
-
-/** Returns a name for use in a sentence: shortened, and isolated from the direction of the text around it. */
-function isolated(name, longest) {
-  const letters = [...name];
-  return `\u2068${letters.length > longest ? `${letters.slice(0, longest).join("").trimEnd()}…` : name}\u2069`;
 }
 
 function openPresent(button) {

@@ -14,6 +14,10 @@ import { isOver, lastMessage, nextMessage } from "./list.js";
 import { reveal } from "./scroll.js";
 import { canEdit, isGuest, live, mayEdit, page } from "./session.js";
 
+const FORKED = "parley:forked"; // what the fork that opens next in this tab says about its files
+const SOON = 700;
+const FORKING = 30;
+
 // Retrying answers, running tools again and restoring an attempt. Asks first if more than the last answer would be
 // removed, and offers Undo (RUN-12).
 
@@ -100,7 +104,7 @@ export async function agreed(command, asks, atMost) {
     if (refusal.code !== "confirm") throw refusal;
     const choice = await ask(refusal, asks);
     if (choice === "confirm") return agreed(command, asks, refusal.messages);
-    if (choice === "fork") location.assign((await live.request({ type: "fork", id: refusal.after, run: true })).url);
+    if (choice === "fork") location.assign(await forked({ id: refusal.after, run: true }));
     return null;
   }
 }
@@ -152,6 +156,25 @@ function connectPast() {
     run: showRemoved,
     can: () => canEdit,
   });
+}
+
+/** Forks, and resolves to the address of the fork, which will show what became of the workspace files. */
+export async function forked(command) {
+  const patience = setTimeout(() => toast(words.forking, { seconds: FORKING }), SOON);
+  try {
+    const { url, notice: aboutFiles } = await live.request({ type: "fork", ...command });
+    keepInTab(FORKED, aboutFiles || null);
+    return url;
+  } finally {
+    clearTimeout(patience);
+  }
+}
+
+function showForked() {
+  const aboutFiles = keptInTab(FORKED);
+  if (!aboutFiles) return;
+  keepInTab(FORKED, null);
+  toast(aboutFiles, { seconds: 8 });
 }
 
 // Forks the whole session; the menu of a message forks at that message.
@@ -377,7 +400,7 @@ async function showDetails(message, anchor) {
 }
 
 export function fork({ id }) {
-  return insist(async () => location.assign((await live.request({ type: "fork", id })).url));
+  return insist(async () => location.assign(await forked({ id })));
 }
 
 const asked = (command) => insist(() => live.request(command));
@@ -395,4 +418,5 @@ export function connect() {
   connectPast();
   connectGoingOn();
   connectForking();
+  showForked();
 }

@@ -8,7 +8,8 @@ import { composing, fits, grow, restore, restoreTyped } from "../ui/field.js";
 import { fill, words } from "../ui/i18n.js";
 import { notice, say, settle } from "../ui/notice.js";
 import { toast } from "../ui/toast.js";
-import { actionsFor, askToRetry, retry, sourceOf } from "./actions.js";
+import { actionsFor, askToRetry, forked, retry, sourceOf } from "./actions.js";
+import { begin, draw, end } from "./editing.js";
 import { insist } from "./insist.js";
 import { lastMessage } from "./list.js";
 import { keepPlace, leave } from "./scroll.js";
@@ -19,6 +20,8 @@ async function deletedBy(id) {
   const removed = parse((await textAt(`${location.pathname}removed`)) ?? "");
   return removed.querySelector(`[data-id="${CSS.escape(id)}"]`)?.closest("[data-by]")?.dataset.by ?? "";
 }
+
+export { connect } from "./editing.js";
 
 const isEdited = (message) => message.querySelector(":scope > .edit") !== null;
 
@@ -44,6 +47,8 @@ class Edit {
     field.addEventListener("input", () => this.remember());
     this.watcher.observe(message, watched);
     message.append(form);
+    if (this.isSuggestion) draw();
+    else begin(message.id, form);
     grow(field);
     field.setSelectionRange(field.value.length, field.value.length);
     if (!quietly) field.focus();
@@ -89,6 +94,7 @@ class Edit {
 
   close() {
     this.watcher.disconnect();
+    end(this.message.id);
     keepInTab(nameOf(this.message.id), null);
     settle(`edit:${this.message.id}`);
     const hadFocus = this.form.contains(document.activeElement);
@@ -180,7 +186,7 @@ class MessageEdit extends Edit {
 
   async #fork(text) {
     await insist(async () => {
-      const { url } = await live.request({ type: "fork", id: this.message.id, text, run: true });
+      const url = await forked({ id: this.message.id, text, run: true });
       this.close();
       location.assign(url);
     });

@@ -39,7 +39,7 @@ class Live extends Socket {
     if (this.state === "connecting")
       await new Promise((resolve) => this.addEventListener("state", resolve, { once: true }));
     const ref = `#${++this.#number}`;
-    if (!this.send({ ...command, ref })) throw refusal("offline", this.#whyNot());
+    if (!this.send({ ref, ...command })) throw refusal("offline", this.#whyNot());
     const answer = new Promise((resolve, reject) => this.#asked.set(ref, { resolve, reject }));
     return REMOVING.includes(command.type) ? this.#removing(answer) : answer;
   }

@@ -139,6 +139,7 @@ shell.connect((title) => ask({ type: "rename", title }));
 rail.connect(() => live.state === "connected");
 addEventListener("beforeprint", () => renew(at("messages"), { whole: true }));
 addEventListener("afterprint", () => renew(at("messages")));
+for (const origin of document.querySelectorAll(".origin")) localise(origin);
 atMidnight(() => {
   localise(document.body);
   renew(at("messages"));

@@ -1,9 +1,11 @@
 // The system prompt in the panel, which several people can edit without overwriting each other unseen.
+import * as editing from "../messages/editing.js";
 import { live, page } from "../messages/session.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
 import { on } from "../ui/commands.js";
 import * as clash from "../ui/conflict_form.js";
 import { words } from "../ui/i18n.js";
+import { connectAll } from "../ui/late.js";
 import { notice } from "../ui/notice.js";
 
 const OF = "system_prompt";
@@ -26,6 +28,7 @@ export function keep(fresh) {
 
 /** Shows the present prompt, or a conflict beside the user's edit. */
 export function follow(told) {
+  editing.draw();
   const field = at("prompt");
   if (!field || told === null) return;
   if (!("ready" in field.dataset)) prepare(field);
@@ -104,10 +107,13 @@ async function choose() {
 function show(state) {
   if (!at("prompt-state")) return; // the session has been archived since
   at("prompt-state").textContent = state;
+  if (isChanged()) editing.begin(OF, at("prompt"));
+  else editing.end(OF);
   for (const id of ["prompt-save", "prompt-undo"]) at(id).hidden = !isChanged() || clash.isOpen(at("prompt-clash"));
 }
 
 export function connect() {
+  connectAll(editing);
   on("prompt-undo", () => {
     at("prompt").value = seen;
     written();

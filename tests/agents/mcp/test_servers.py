@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -267,11 +267,18 @@ async def test_a_server_that_does_not_work_has_no_tools(
     assert words in said[0]
 
 
-@asynccontextmanager
-async def http_server(**settings: Any) -> AsyncIterator[tuple[ServerConfig, asyncio.subprocess.Process]]:
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        port: int = free.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def http_server(
+    port: int | None = None, **settings: Any
+) -> AsyncIterator[tuple[ServerConfig, asyncio.subprocess.Process]]:
+    port = port or free_port()
     process = await asyncio.create_subprocess_exec(
         sys.executable, SERVER, "http", str(port), stderr=asyncio.subprocess.PIPE
     )
@@ -291,6 +298,23 @@ async def test_a_web_address_gives_its_tools() -> None:
         found = await tools(servers)
         assert (await run(found["add"], first=2, second=3)).content == "5"
         assert (await run(found["fail"])).is_error
+
+
+async def test_a_call_ends_the_pause_before_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """UI-16: a server that is back is used at once, however long it was away."""
+    monkeypatch.setattr(connection, "PAUSES", (0.0, 3600.0))
+    monkeypatch.setattr(connection, "SHORTEST_PAUSE", 0.01)
+    port = free_port()
+    async with AsyncExitStack() as first:
+        config, process = await first.enter_async_context(http_server(port, internal_hosts=("127.0.0.1",)))
+        async with opened(config) as servers:
+            found = await tools(servers)
+            process.kill()
+            await process.wait()
+            for _ in range(3):
+                assert (await run(found["add"], first=2, second=3)).is_error
+            async with http_server(port):
+                assert (await run(found["add"], first=2, second=3)).content == "5"
 
 
 async def test_a_call_to_a_web_address_that_dies_fails() -> None:

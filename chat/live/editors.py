@@ -1,0 +1,196 @@
+"""Open editors: who is editing which message of a session on all processes, and the frames that say so (LIVE-08)."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from agents.messages import Json
+from chat.live.event_types import Editor, EditorsEvent
+from chat.live.subscriber import Subscriber
+from chat.models import SessionRole
+
+# Seconds. An editor that is not renewed for so long counts as closed; browsers let hidden pages renew once a minute.
+EDITING = 90.0
+# Editors that open and close within this time are sent together.
+TOGETHER = 0.2
+# How many editors count: of one socket, in the report of one process, in a frame for viewers, and there of one message.
+MOST_OF_SOCKET = 10
+MOST_REPORTED = 50
+MOST_SHOWN = 40
+# Pages name one or two other people, and say that several are editing.
+MOST_OF_MESSAGE = 4
+
+# The id of a message or "system_prompt", and the user who is editing it.
+Edited = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OpenEditor:
+    """A user who has the editor of a message open. `target`: its id, or "system_prompt"."""
+
+    target: str
+    user_id: int
+    name: str
+
+
+class EditorTracker:
+    """Track the open editors of a session: `mine` are those of this process, `shown` is what viewers know.
+
+    `name_of` returns the name of a user who is online, `pace` the seconds between two changes for viewers. `report` is
+    called when `mine` changes, and `changed` when `shown` does.
+    """
+
+    def __init__(
+        self,
+        name_of: Callable[[int], str | None],
+        pace: Callable[[], float],
+        report: Callable[[], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self.mine: tuple[Edited, ...] = ()
+        self.shown: tuple[OpenEditor, ...] = ()
+        # Whether viewers have ever seen an editor, so that they may have to learn that none is open.
+        self.were_shown = False
+        self._name_of = name_of
+        self._pace = pace
+        self._report = report
+        self._changed = changed
+        # When the editors of each socket end unless they are renewed.
+        self._ends: dict[Subscriber, dict[str, float]] = {}
+        self._others: dict[str, tuple[Edited, ...]] = {}
+        self._shown_at = -math.inf
+        self._report_timer: asyncio.TimerHandle | None = None
+        self._show_timer: asyncio.TimerHandle | None = None
+
+    def note(self, subscriber: Subscriber, target: str, *, is_open: bool) -> None:
+        """Note that a socket has an editor open, or no more. Of too many, its oldest one counts no longer."""
+        ends = self._ends.setdefault(subscriber, {})
+        ends.pop(target, None)
+        if is_open:
+            ends[target] = _now() + EDITING
+        if len(ends) > MOST_OF_SOCKET:
+            del ends[next(iter(ends))]
+        self._report_soon()
+
+    def removed(self, target: str) -> None:
+        """Close all editors of a message that was removed."""
+        if any(each.target == target for each in self.shown) or any(target in ends for ends in self._ends.values()):
+            for ends in self._ends.values():
+                ends.pop(target, None)
+            self._others = {hub: _without(target, edited) for hub, edited in self._others.items()}
+            self._report_soon()
+            self.show()
+
+    def hear(self, hub: str, edited: Iterable[Edited]) -> None:
+        """Take what another hub reports; nothing if it has left."""
+        self._others.pop(hub, None)
+        if reported := tuple(edited):
+            self._others[hub] = reported
+
+    def renew(self) -> bool:
+        """Read again what is open in this process; return whether that has changed.
+
+        Sockets that are closed, or whose user may only read by now, have no editors.
+        """
+        now = _now()
+        for subscriber, ends in list(self._ends.items()):
+            if subscriber.closed or subscriber.role == SessionRole.VIEWER:
+                ends.clear()
+            for target in [target for target, end in ends.items() if end <= now]:
+                del ends[target]
+            if not ends:
+                del self._ends[subscriber]
+        edited = {(target, subscriber.user_id) for subscriber, ends in self._ends.items() for target in ends}
+        before, self.mine = self.mine, tuple(sorted(edited)[:MOST_REPORTED])
+        return self.mine != before
+
+    def show(self) -> None:
+        """Show what is open now, unless the last change was shown a moment ago: then later."""
+        if self._show_timer is not None:
+            self._show_timer.cancel()
+            self._show_timer = None
+        now = self._open()
+        if now == self.shown:
+            return
+        if (due := self._shown_at + self._pace()) > _now():
+            self._show_timer = asyncio.get_running_loop().call_at(due, self.show)
+            return
+        self._shown_at = _now()
+        self.shown, self.were_shown = now, True
+        self._changed()
+
+    def close(self) -> None:
+        for timer in (self._report_timer, self._show_timer):
+            if timer is not None:
+                timer.cancel()
+
+    def _report_soon(self) -> None:
+        if self._report_timer is None:
+            self._report_timer = asyncio.get_running_loop().call_later(TOGETHER, self._report_now)
+
+    def _report_now(self) -> None:
+        self._report_timer = None
+        if self.renew():
+            self._report()
+        self.show()
+
+    def _open(self) -> tuple[OpenEditor, ...]:
+        edited = sorted({*self.mine, *(each for reported in self._others.values() for each in reported)})
+        named = ((target, user_id, self._name_of(user_id)) for target, user_id in edited)
+        shown, count = list[OpenEditor](), Counter[str]()
+        for target, user_id, name in named:
+            if name is not None and count[target] < MOST_OF_MESSAGE:
+                count[target] += 1
+                shown.append(OpenEditor(target, user_id, name))
+        return tuple(shown[:MOST_SHOWN])
+
+
+def _without(target: str, edited: tuple[Edited, ...]) -> tuple[Edited, ...]:
+    return tuple(each for each in edited if each[0] != target)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def editors_event(editors: Sequence[OpenEditor]) -> EditorsEvent:
+    """Return the event for clients of the JSON protocol."""
+    listed = [Editor(id=each.target, user_id=each.user_id, name=each.name) for each in editors]
+    return EditorsEvent(type="editing", editors=listed)
+
+
+def editors_frame(editors: Sequence[OpenEditor]) -> Json:
+    """Return the frame for pages. Each page leaves out its own user.
+
+    The sentences come with it: a page needs none until a user edits something.
+    """
+    words = editing_words() if editors else {}
+    return {"op": "editing", "editors": editors_event(editors)["editors"], "words": words}
+
+
+def editing_words() -> dict[str, list[str]]:
+    """Return sentences for one, two and more people: where they edit, and in the editor of a user who does so too."""
+    return {
+        "seen": [
+            _("{name} is editing…"),
+            _("{name} and {other} are editing…"),
+            _("Several people are editing…"),
+        ],
+        "shared": [
+            _("{name} is editing this too. If they save first, you can compare both versions before you save."),
+            _(
+                "{name} and {other} are editing this too. "
+                "If one of them saves first, you can compare both versions before you save."
+            ),
+            _(
+                "Several people are editing this too. "
+                "If one of them saves first, you can compare both versions before you save."
+            ),
+        ],
+    }
