@@ -62,7 +62,7 @@ def play(node: TestNode, config: dict[str, Any] = TEAM, **replies: Iterable[Repl
     left = {name.title(): iter(each) for name, each in replies.items()}
 
     def answer(request: Request) -> Reply:
-        return next(left[request.system])
+        return next(left[request.system.split("\n")[0]])
 
     node.script(answer, config)
 
@@ -415,7 +415,13 @@ QUESTION = ToolCall("q", "confirmation", {"question": "Go on?"})
 async def test_a_wait_for_people_is_seen_from_above(node: TestNode, ana: User) -> None:
     """RUN-18, UI-12: at any level, until someone answers, or sends a message instead."""
     gate = Gate()
-    play(node, ASKING, chief=[[ask()], ["Done"]], helper=[[ask(agent="expert")], ["Fine"]], expert=[[QUESTION], [gate]])
+    play(
+        node,
+        ASKING,
+        chief=[[ask()], ["Done"]],
+        helper=[[ask(agent="expert")], ["Fine"]],
+        expert=[[QUESTION], [gate, "Found"]],
+    )
     session = await begun(node, ana)
     asked = ChatMessage.objects.filter(session=session, subsession__waits="answer")
     await node.until(asked.exists)
