@@ -50,7 +50,7 @@ async def question_texts(page: Page, showcase: Showcase) -> None:
     """Arguments that are all texts, with a field for each."""
     await at(page, showcase, "approval")
     await page.get_by_role("button", name="Edit arguments").first.click()
-    await expect(page.get_by_label("note")).to_be_visible()
+    await expect(page.get_by_role("textbox", name="note", exact=True)).to_be_visible()
 
 
 @screen
