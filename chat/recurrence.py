@@ -25,7 +25,8 @@ EVERY_HOURS = (1, 2, 3, 4, 6, 8, 12)
 LAST_DAY = 0
 DAYS_OF_MONTH = (*range(1, 29), LAST_DAY)
 Kind = Literal["daily", "weekdays", "weekly", "monthly", "hours", "cron"]
-Fault = Literal["form", "never", "too_often"]
+Fault = Literal["form", "never", "too_often", "minute", "hour", "day", "month", "weekday"]
+FIELDS: tuple[Fault, ...] = ("minute", "hour", "day", "month", "weekday")
 # Names that the tz database has for machines.
 _NO_ZONES = {"localtime", "posixrules", "Factory"}
 
@@ -33,7 +34,7 @@ _SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class BadCron(ValueError):
-    """The expression cannot be used: not one of five fields, without an instant, or due too often."""
+    """The expression cannot be used: not one of five fields, a field is wrong, without an instant, or due too often."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault)
@@ -71,12 +72,24 @@ def valid_cron(text: str) -> str:
     try:
         parsed = CronSim(cron, _SOME_DAY)
     except CronSimError as error:
-        raise BadCron("never" if _is_of_no_month(cron) else "form") from error
+        raise BadCron("never" if _is_of_no_month(cron) else _wrong_field(cron)) from error
     if _shortest_gap(parsed.minutes, parsed.hours) < SHORTEST_GAP:
         raise BadCron("too_often")
     if next(parsed, None) is None:
         raise BadCron("never")
     return cron
+
+
+def _wrong_field(cron: str) -> Fault:
+    """Return the first field that is wrong by itself."""
+    for place, (field, name) in enumerate(zip(cron.split(), FIELDS, strict=True)):
+        alone = ["*"] * len(FIELDS)
+        alone[place] = field
+        try:
+            CronSim(" ".join(alone), _SOME_DAY)
+        except CronSimError:
+            return name
+    return "form"
 
 
 def _is_of_no_month(cron: str) -> bool:

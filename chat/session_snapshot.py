@@ -26,6 +26,7 @@ class SessionSnapshot:
     model offers one; "" and None leave it to the model.
     `archived_by` and `archived_by_id` are of the user who has archived it, "" and None if it is not archived.
     `activity` is "compacting" while the agent summarises earlier messages instead of answering.
+    `asked` is the record of the session of another agent while it waits for that one; only pages show it.
     """
 
     id: str
@@ -53,6 +54,7 @@ class SessionSnapshot:
     activity: Activity = ""
     archived_by: str = ""
     archived_by_id: int | None = None
+    asked: Json | None = None
 
     @classmethod
     def from_row(
@@ -65,6 +67,7 @@ class SessionSnapshot:
         agents: tuple[Json, ...] = (),
         activity: Activity = "",
         agent_icon: str = "",
+        asked: Json | None = None,
     ) -> SessionSnapshot:
         archiver = _archiver_of(session)
         return cls(
@@ -93,6 +96,7 @@ class SessionSnapshot:
             activity=activity,
             archived_by=archiver.sender if archiver else "",
             archived_by_id=archiver.pk if archiver else None,
+            asked=asked,
         )
 
     @property
@@ -106,7 +110,9 @@ class SessionSnapshot:
         return {name: icon for name, icon in known.items() if icon}
 
     def to_json(self) -> Json:
-        return {**asdict(self), "agents": list(self.agents), "context_percent": self.context_percent}
+        values = {**asdict(self), "agents": list(self.agents), "context_percent": self.context_percent}
+        del values["asked"]
+        return values
 
 
 def context_percent(used: int | None, window: int | None) -> float | None:
@@ -120,7 +126,7 @@ def activity(run: SessionRun) -> Activity:
     return "compacting" if run.compacting and run.state != RunState.IDLE else ""
 
 
-def agent_status(run: SessionRun, running_tools: list[str], *, is_asking: bool = False) -> tuple[AgentStatus, str]:
+def agent_status(run: SessionRun, running_tool: str, *, is_asking: bool = False) -> tuple[AgentStatus, str]:
     """Tell what the agent does now, from the rows (RUN-03): status and, while tools run, the tool's name.
 
     `is_asking`: a running tool waits for people.
@@ -129,8 +135,8 @@ def agent_status(run: SessionRun, running_tools: list[str], *, is_asking: bool =
         return "idle", ""
     if (run.state == RunState.WAITING and not run.delegating) or (run.state == RunState.RUNNING and is_asking):
         return "waiting", ""
-    if running_tools:
-        return "tool_calling", running_tools[-1]
+    if running_tool:
+        return "tool_calling", running_tool
     return "thinking", ""
 
 

@@ -21,7 +21,8 @@ AGENT_MENTIONS = "agents"
 class SubsessionSnapshot:
     """The session in which another agent does what a call asks for.
 
-    `tokens` and `costs` are what it has used, with sessions below it; `tokens` is None while it works.
+    `tokens` and `costs` are what it has used, with sessions below it; `tokens` is None while it works. `waits` is what
+    that session waits for from people: "approval", "answer" or "".
     """
 
     id: str
@@ -29,6 +30,7 @@ class SubsessionSnapshot:
     title: str
     tokens: int | None = None
     costs: tuple[Json, ...] = ()
+    waits: str = ""
 
     @classmethod
     def from_json(cls, data: object) -> SubsessionSnapshot | None:
@@ -42,6 +44,7 @@ class SubsessionSnapshot:
             str(data.get("title", "")),
             tokens if type(tokens) is int else None,
             tuple(costs) if isinstance(costs, list | tuple) else (),
+            str(data.get("waits", "")),
         )
 
 

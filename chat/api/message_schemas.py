@@ -40,6 +40,7 @@ class ApprovalOut(Schema):
         description="The least role in the workspace of those who count; empty: all who can answer"
     )
     decisions: list[PersonDecisionOut]
+    agreed: list[int] = Field([], description="The ids of those who have approved the arguments as they are")
 
 
 class MoneyOut(Schema):
@@ -55,6 +56,7 @@ class SubsessionOut(Schema):
     title: str = Field(description="The agent's name for people")
     tokens: int | None = Field(description="What it has used, with sessions below it; null while it works")
     costs: list[MoneyOut] = Field(description="By currency; empty if the price of a model is not configured")
+    waits: Literal["", "approval", "answer"] = Field("", description="What it waits for from people; empty: nothing")
 
 
 class ToolFileOut(Schema):

@@ -99,6 +99,7 @@ class StatusChanged:
     """agent_status (RUN-03).
 
     While it is retrying, `code` is that of the error, and the model is asked again after `retry_in` seconds.
+    While it waits for another agent, `asked` is the record of that one's session, as `ChatMessage.subsession` has it.
     """
 
     status: AgentStatus
@@ -106,6 +107,7 @@ class StatusChanged:
     activity: Activity = ""
     code: str = ""
     retry_in: int = 0
+    asked: Json | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,8 @@ def encode(event: ChatEvent) -> Json:
         values["message"] = event.message.to_json()
     if isinstance(event, TextAppended) and not event.arguments:
         del values["arguments"]  # processes of an earlier version know none
+    if isinstance(event, StatusChanged) and event.asked is None:
+        del values["asked"]  # as above
     return values
 
 

@@ -43,6 +43,12 @@ def answer_of(rows: Sequence[ChatMessage]) -> Answer:
     return Answer("\n\n".join(filter(None, (problem, text))), bool(problem), origin)
 
 
+def shown_call(calls: Sequence[ChatMessage]) -> ChatMessage | None:
+    """Return which of the calls that go on the status names: one that waits for people elsewhere, or the last one."""
+    asking = [call for call in calls if call.subsession and call.subsession.get("waits")]
+    return next(reversed(asking or calls), None)
+
+
 def _problem(end: ChatMessage | None, turn: Sequence[ChatMessage], text: str) -> str:
     if end is None or end.status == MessageStatus.INTERRUPTED:
         return STOPPED.format(name=end.stopped_by_name) if end and end.stopped_by_name else INTERRUPTED

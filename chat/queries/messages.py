@@ -14,6 +14,7 @@ from agents.elicitation import CANCELLED
 from agents.messages import Json
 from chat.models import ASKING, ChatMessage, MessageDelta, MessageStatus, MessageType, Session, SessionRun
 from chat.overrides.composed_queries import Composed
+from chat.projections.subsessions import shown_call
 from chat.queries import cast, presets, reasoning
 from chat.queries.attachments import fetch_attachments
 from chat.runs.elicitations import records_of
@@ -172,9 +173,11 @@ def session_snapshot(session: Session) -> SessionSnapshot:
     (run,) = _RUN.read(session.pk)
     delegated = Q(status=MessageStatus.WAITING, subsession__isnull=False)
     running = ChatMessage.objects.filter(Q(status=MessageStatus.RUNNING) | ASKING | delegated, session=session)
-    rows = list(running.order_by("sequence").only("tool_name", "status", "asked")) if run.state != "idle" else []
+    columns = ("tool_name", "status", "asked", "subsession")
+    rows = list(running.order_by("sequence").only(*columns)) if run.state != "idle" else []
     is_asking = any(row.is_asking for row in rows)
-    status = agent_status(run, [row.tool_name or "unknown" for row in rows], is_asking=is_asking)
+    call = shown_call(rows)
+    status = agent_status(run, (call.tool_name or "unknown") if call else "", is_asking=is_asking)
     agents = tuple(member.to_json() for member in cast.members(session))
     return SessionSnapshot.from_row(
         session,
@@ -184,6 +187,7 @@ def session_snapshot(session: Session) -> SessionSnapshot:
         agents,
         activity(run),
         presets.icon_of(session.config_values),
+        call.subsession if call and status[0] == "tool_calling" else None,
     )
 
 

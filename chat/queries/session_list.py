@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from django.db.models import (
     BooleanField,
     Case,
+    CharField,
     Exists,
     F,
     FilteredRelation,
@@ -21,7 +22,10 @@ from django.db.models import (
     Value,
     When,
 )
-from django.db.models.functions import Coalesce
+from django.db.models.expressions import Combinable
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast, Coalesce, Concat, Replace, StrIndex
+from django.db.models.lookups import GreaterThan
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -320,11 +324,21 @@ def _with_status(user: User, sessions: QuerySet[Session]) -> QuerySet[Row]:
 
 def _waiting(user: User) -> Case:
     """Whether a session waits for an answer that the user may give."""
-    asking = ChatMessage.objects.filter(ASKING, session=OuterRef("pk"), turn_id=OuterRef("run__turn_id"))
-    is_paused = Q(run__state=RunState.WAITING, run__delegating=False)
-    waits = is_paused | (Q(run__state=RunState.RUNNING) & Exists(asking))
+    of_turn = ChatMessage.objects.filter(session=OuterRef("pk"), turn_id=OuterRef("run__turn_id"))
+    open_for_user = of_turn.filter(~_agreed(user), status=MessageStatus.WAITING, subsession__isnull=True)
+    is_paused = Q(run__state=RunState.WAITING, run__delegating=False) & Exists(open_for_user)
+    waits = is_paused | (Q(run__state=RunState.RUNNING) & Exists(of_turn.filter(ASKING)))
     mine = When((Q(owner=user) | _may_edit(user)) & waits, then=Value(True))
     return Case(mine, default=Value(False), output_field=BooleanField())
+
+
+def _agreed(user: User) -> Q:
+    """Return whether a user has approved a call that waits for others, too. The list of their ids is read as text."""
+    ids: Combinable = Coalesce(KT("approval__agreed"), Value(""))
+    for sign, by in ((" ", ""), ("[", ","), ("]", ",")):
+        ids = Replace(ids, Value(sign), Value(by))
+    wanted = Concat(Value(","), Cast(Value(user.pk), CharField()), Value(","))
+    return Q(GreaterThan(StrIndex(ids, wanted), 0))
 
 
 def _may_edit(user: User) -> Q:

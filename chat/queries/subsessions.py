@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from agents.delegates import MOST_LEVELS, chosen, delegate, is_delegate, tool_name
 from agents.loop import Agent
 from agents.registry import AgentPreset
-from chat.models import ChatMessage, MessageStatus, RunState, Session
+from chat.models import ChatMessage, MessageStatus, QuestionKind, RunState, Session, SessionRun
 from chat.queries import presets
 
 
@@ -49,6 +49,32 @@ def below(session_id: str) -> list[str]:
         above = list(Session.objects.filter(caller_session__in=above).values_list("pk", flat=True))
         found += above
     return found
+
+
+def waits_for(session_id: str) -> str:
+    """Return what a session waits for from people, itself or for an agent below it: "approval", "answer" or ""."""
+    run = SessionRun.objects.get(pk=session_id)
+    if run.state not in (RunState.RUNNING, RunState.WAITING):
+        return ""
+    rows = ChatMessage.objects.filter(session=session_id, turn_id=run.turn_id, status=MessageStatus.WAITING)
+    kinds = []
+    for row in rows.order_by("sequence").only("question", "asked", "subsession"):
+        if row.subsession is not None:
+            kinds.append(str(row.subsession.get("waits", "")))
+        elif run.state == RunState.WAITING or row.asked is not None:
+            kinds.append("approval" if row.question == QuestionKind.APPROVAL and not row.asked else "answer")
+    return next(filter(None, kinds), "")
+
+
+def outdated_calls() -> QuerySet[ChatMessage]:
+    """Return the calls whose session waits for people, or does not any more, without its caller knowing."""
+    runs = SessionRun.objects.filter(session__caller_session=OuterRef("session"))
+    runs = runs.filter(session__caller_message_id=OuterRef("pk"))
+    known = Q(subsession__waits__in=("approval", "answer"))
+    asks = Exists(runs.filter(state=RunState.WAITING, delegating=False))
+    goes_on = Exists(runs.filter(state=RunState.RUNNING))
+    waiting = ChatMessage.objects.filter(status=MessageStatus.WAITING, subsession__isnull=False)
+    return waiting.filter((asks & ~known) | (goes_on & known))
 
 
 def ended_calls() -> QuerySet[ChatMessage]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -62,11 +62,14 @@ def with_decision(
     standing: Standing, *, user_id: int, name: str, at: datetime, approved: bool, edited: bool = False
 ) -> Json:
     """Return the column with another decision."""
-    decision = {"user_id": user_id, "name": name, "at": at.isoformat(), "approved": approved, "edited": edited}
+    decision = PersonDecision(user_id, name, at.isoformat(), approved, edited)
+    after = replace(standing, decisions=(*standing.decisions, decision))
     return {
         "needed": standing.needs.approvals,
         "approvers": standing.needs.approvers,
-        "decisions": [*map(asdict, standing.decisions), decision],
+        "decisions": [*map(asdict, after.decisions)],
+        # Those for whom the call does not wait any more, where a query finds them.
+        "agreed": [each.user_id for each in after.approvals if each.user_id is not None],
     }
 
 
@@ -78,4 +81,5 @@ def without_person(approval: object, user_id: int, name: str) -> object:
         {**each, "user_id": None, "name": name} if each["user_id"] == user_id else each
         for each in approval["decisions"]
     ]
-    return {**approval, "decisions": decisions}
+    agreed = [each for each in approval.get("agreed", ()) if each != user_id]
+    return {**approval, "decisions": decisions, **({"agreed": agreed} if "agreed" in approval else {})}

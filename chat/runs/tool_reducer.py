@@ -105,7 +105,7 @@ def _tool_delegated(state: TurnState, call: ToolCall, now: Now) -> Reduced:
         return state, []
     tools = tuple(replace(tool, waiting=True, delegated=True) if each is tool else each for each in state.tools)
     update = UpdateMessage(tool.id, "tool_exec_start", {"status": "waiting", "timestamp": now.wall})
-    return replace(state, tools=tools), [update, Delegate(tool.id), ReportStatus("tool_calling", tool.name)]
+    return replace(state, tools=tools), [update, Delegate(tool.id)]
 
 
 def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:

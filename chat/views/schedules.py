@@ -125,7 +125,7 @@ def _given(form: QueryDict) -> Given:
     try:
         cron = to_cron(_rhythm(form))
     except BadCron as error:
-        if error.fault == "form" and form.get("kind") != "cron":
+        if error.fault not in ("never", "too_often") and form.get("kind") != "cron":
             raise Invalid(_("Choose when the schedule runs.")) from error
         cron = form.get("cron", "")  # the service says what is wrong with it
     return {"text": form.get("text", "").replace("\r\n", "\n"), "cron": cron, "zone": form.get("zone", "").strip()}

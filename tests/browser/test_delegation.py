@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from urllib.parse import urljoin
 
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, expect
@@ -12,7 +13,8 @@ from playwright.async_api import Browser, Locator, expect
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
-from tests.browser.test_chat import invited, reply
+from tests.browser.test_chat import invited, let_look_only, reply
+from tests.browser.test_questions import SUM, asking
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers
 from tests.wire import openai
@@ -24,7 +26,9 @@ tools = ["agent__helper"]
 [agents.helper]
 title = "Helper"
 model = "wire/wire-large"
-tools = []
+tools = ["calculator"]
+[agents.helper.approval]
+ask = ["calculator"]
 """
 
 
@@ -72,5 +76,40 @@ async def test_the_work_of_another_agent_is_followed_and_stopped(
         await expect(card(person)).to_contain_text("failed")
         await expect(card(person).locator(".tool-session")).to_contain_text("tokens")
         await expect(person.page.locator(".rail-row", has_text="Find the key")).to_have_count(0)
+    ana.complain()
+    bo.complain()
+
+
+async def test_a_wait_of_another_agent_is_seen_where_it_was_asked(
+    ana: Person, browser: Browser, model: WireServer
+) -> None:
+    """RUN-18, UI-12: live and after a reload; the link leads to the question, and the wait is gone with the answer."""
+    gate = asyncio.Event()
+    model.script(
+        asks("Find the key"),
+        asking(SUM),
+        reply("I look ", gate=gate, rest=("everywhere.",)),
+        reply("We have it."),
+    )
+    bo = await invited(ana, browser, "Bo")
+    await let_look_only(ana, bo)
+    await ana.say("Where is the key?")
+    status, wait = ana.page.locator("#status"), "Helper needs your approval"
+    for reloads in (False, True):
+        if reloads:
+            await ana.page.reload()
+        await expect(status).to_contain_text(wait, use_inner_text=True)
+        await expect(card(ana)).to_contain_text(wait, use_inner_text=True)
+        await expect(card(ana).locator(".tool-state")).to_contain_text("waiting")
+    await expect(bo.page.locator("#status")).to_contain_text("Helper needs an approval", use_inner_text=True)
+    assert await violations(ana.page) == []
+    helper = await ana.page.context.new_page()
+    await helper.goto(urljoin(ana.page.url, await status.get_by_role("link", name="Open").get_attribute("href") or ""))
+    await helper.get_by_role("button", name="Allow once").click()
+    for person in (ana, bo):
+        await expect(person.page.locator("#status")).to_contain_text("Asking Helper…", use_inner_text=True)
+        await expect(card(person).locator(".tool-state")).to_contain_text("running")
+    gate.set()
+    await expect(ana.answers.last).to_contain_text("We have it.")
     ana.complain()
     bo.complain()

@@ -275,7 +275,8 @@ async def test_tool_is_approved_by_keyboard_and_a_viewer_only_looks_on(
     await ana.sees_state("idle")
     assert results(model) == ["[Not run: Admin refused this call.] In your head, please"]
 
-    await asked(ana, model, SUM, then="Eight")
+    # A text with this sign is edited as JSON: a field would change it.
+    await asked(ana, model, ("calculator", {"expression": "6*7\r"}), then="Eight")
     await page.locator("#status").get_by_role("button", name="Answer").press("Enter")
     await expect(question).to_be_focused()
     for _button in ("Allow once", "More ways to allow", "Refuse…", "Edit arguments"):
@@ -455,3 +456,18 @@ async def test_approval_by_touch(ana: Person, model: WireServer, browser: Browse
     await expect(phone.answers.last).to_contain_text("42")
     await phone.sees_state("idle")
     phone.complain()
+
+
+async def test_answer_without_a_network_says_so(ana: Person, model: WireServer) -> None:
+    """UI-12, LIVE-04: in the card, which can be answered when the network is back."""
+    await asked(ana, model, SUM, then="42 it is")
+    question = card(ana, "wants to run calculator")
+    await ana.page.context.set_offline(True)
+    await ana.page.evaluate("window.dispatchEvent(new Event('offline'))")
+    await ana.sees_connection("You’re offline")
+    await question.get_by_role("button", name="Allow once").click()
+    await expect(question.get_by_role("alert")).to_have_text("You’re offline. Try again when you’re connected.")
+    await ana.page.context.set_offline(False)
+    await ana.sees_connection("Connected")
+    await question.get_by_role("button", name="Allow once").click()
+    await expect(ana.answers.last).to_contain_text("42 it is")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from urllib.parse import urljoin
 
@@ -105,9 +106,23 @@ async def test_two_people_approve_a_call_by_a_rule_of_the_workspace(
         await expect(question).to_contain_text("2 more approvals needed")
     await theirs.get_by_role("button", name="Refuse…").click()
     await theirs.get_by_label("What should the agent know? (optional)").fill("Not so fast")
-    await mine.get_by_role("button", name="Approve").click()
+    await expect(ana.page).to_have_title(re.compile(r"^\(1\) "))
+    await mine.get_by_role("button", name="Edit arguments").click()
+    await mine.get_by_label("expression").fill("6 * 7")
+    await mine.get_by_role("button", name="Allow with these arguments").click()
     await expect(theirs).to_contain_text("1 more approval needed")
     await expect(theirs).to_contain_text("Admin approved this")
+    await expect(mine.get_by_label("expression")).to_be_hidden()
+    for reloads in (False, True):
+        if reloads:
+            await ana.page.reload()
+        await expect(ana.page.locator("#status")).to_have_text(
+            re.compile("^\\s*Waiting for others\\s*$"), use_inner_text=True
+        )
+        await expect(ana.page).to_have_title(re.compile(r"^[^(]"))
+        await expect(ana.page.locator(".rail-row[data-waiting=yes]")).to_have_count(0)
+    await expect(bo.page.locator("#status")).to_contain_text("Waiting for your answer", use_inner_text=True)
+    await expect(bo.page).to_have_title(re.compile(r"^\(1\) "))
     await expect(mine.get_by_text("You have approved this. Others have to agree, too.")).to_be_visible()
     await expect(mine.get_by_role("button", name="Approve", exact=True)).to_be_hidden()
     await expect(theirs.get_by_text("You have approved this.")).to_be_hidden()

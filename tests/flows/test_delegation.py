@@ -23,6 +23,7 @@ from chat.projections.context import NOT_ANSWERED
 from chat.projections.subsessions import answer_of
 from chat.queries.messages import session_snapshot
 from chat.queries.session_list import listing
+from chat.rendering.messages.frames import session_parts
 from chat.services.maintenance import jobs
 from chat.services.people import sharing
 from chat.services.runs import answering, delegation
@@ -61,7 +62,7 @@ def play(node: TestNode, config: dict[str, Any] = TEAM, **replies: Iterable[Repl
     left = {name.title(): iter(each) for name, each in replies.items()}
 
     def answer(request: Request) -> Reply:
-        return next(left[request.system])
+        return next(left[request.system.split("\n")[0]])
 
     node.script(answer, config)
 
@@ -90,6 +91,11 @@ def add(session: Session, fields: Mapping[str, Any]) -> None:
         tx = SessionTransaction.lock(session.pk)
         tx.insert("message_updated", ChatMessage(**fields))
         tx.save()
+
+
+def status_of(session: Session) -> str:
+    """Return the status line of a page that loads now, with single spaces."""
+    return " ".join(session_parts(session_snapshot(session))["status"].split())
 
 
 async def waits(node: TestNode, session: Session) -> None:
@@ -140,6 +146,7 @@ async def test_several_agents_work_at_once(node: TestNode, ana: User) -> None:
     second.open()
     await node.until(ChatMessage.objects.filter(session=session, type="tool_group", result="Two").exists)
     await waits(node, session)
+    assert "Asking Helper…" in await node.do(status_of, session)
     first.open()
     await node.idle(session)
     assert sorted(call.result for call in await calls(node, session)) == ["42", "One", "Two"]
@@ -387,14 +394,64 @@ async def test_people_answer_in_the_other_session(node: TestNode, ana: User) -> 
     child = await child_of(node, session)
     await node.until(SessionRun.objects.filter(pk=child.pk, state=RunState.WAITING, delegating=False).exists)
     await waits(node, session)
+    await node.until(ChatMessage.objects.filter(session=session, subsession__waits="answer").exists)
+    shown = await node.do(status_of, session)
+    assert "Helper needs your answer" in shown
+    assert f'href="/sessions/{child.pk}/"' in shown
     rows = await node.do(lambda: {row.id: row for group in listing(ana, UTC).groups for row in group.rows})
     assert (rows[child.pk].waiting, rows[session.pk].waiting, rows[session.pk].working) == (True, False, True)
     [asked] = await calls(node, child)
     await node.do(answering.answer, session=child, author=ana, message_id=asked.pk, value={"confirmed": True})
     await node.idle(session)
     [call] = await calls(node, session)
-    assert call.result == "Found"
+    assert (call.result, call.subsession and call.subsession["waits"]) == ("Found", "")
     assert [row.id for group in (await node.do(listing, ana, UTC)).groups for row in group.rows] == [session.pk]
+
+
+ASKING = {**TEAM, "agents": {**TEAM["agents"], "expert": {**TEAM["agents"]["expert"], "tools": ["confirmation"]}}}
+QUESTION = ToolCall("q", "confirmation", {"question": "Go on?"})
+
+
+async def test_a_wait_for_people_is_seen_from_above(node: TestNode, ana: User) -> None:
+    """RUN-18, UI-12: at any level, until someone answers, or sends a message instead."""
+    gate = Gate()
+    play(
+        node,
+        ASKING,
+        chief=[[ask()], ["Done"]],
+        helper=[[ask(agent="expert")], ["Fine"]],
+        expert=[[QUESTION], [gate, "Found"]],
+    )
+    session = await begun(node, ana)
+    asked = ChatMessage.objects.filter(session=session, subsession__waits="answer")
+    await node.until(asked.exists)
+    assert "Helper needs your answer" in await node.do(status_of, session)
+    grandchild = await child_of(node, await child_of(node, session))
+    await node.send(grandchild, ana, "Never mind")
+    await gate.reached()
+    await node.until(lambda: not asked.exists())
+    assert "Asking Helper…" in await node.do(status_of, session)
+    gate.open()
+    await node.idle(session)
+
+
+async def test_a_wait_that_no_one_reported_is_found(node: TestNode, ana: User, monkeypatch: Any) -> None:
+    """RUN-18, RUN-15: the process ended between the pause and its report."""
+    config = {**ASKING, "agents": {**ASKING["agents"], "agent": {**TEAM["agents"]["agent"], "tools": ["agent__*"]}}}
+    play(node, config, chief=[[ask(agent="expert")], ["Done"]], expert=[[QUESTION], ["Found"]])
+    monkeypatch.setattr("chat.runner.bridge.report", lambda caller: 0)
+    session = await begun(node, ana)
+    child = await child_of(node, session)
+    await waits(node, session)
+    await node.until(SessionRun.objects.filter(pk=child.pk, state=RunState.WAITING).exists)
+    monkeypatch.undo()
+    await node.do(jobs.run)
+    [call] = await calls(node, session)
+    assert call.subsession is not None
+    assert call.subsession["waits"] == "answer"
+    [asked] = await calls(node, child)
+    await node.do(answering.answer, session=child, author=ana, message_id=asked.pk, value={"confirmed": True})
+    await node.idle(session)
 
 
 async def test_a_message_instead_of_an_answer_waits_for_other_agents_alone(node: TestNode, ana: User) -> None:

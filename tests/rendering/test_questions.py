@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from typing import Any
@@ -80,6 +81,40 @@ def test_changed_plan_is_shown() -> None:
     assert "Approved with changes" in html
     assert "<strong>that</strong>" in html
     assert "<em>this</em>" not in html
+
+
+def test_accepted_note_says_what_it_waits_for() -> None:
+    """MSG-12: a note for the workspace of a member is a proposal, which the model knows from the result."""
+    answer = {"decision": "save", "note": "Use tabs", "scope": "workspace"}
+    columns = {"arguments": {"note": "Use tabs", "scope": "workspace"}}
+    proposal = {**answer, "waits_for": "an owner or admin of the workspace"}
+    assert "Waits for an owner or admin" in answered("memory", answer, result=json.dumps(proposal), **columns)
+    assert "Waits for" not in answered("memory", answer, result=json.dumps(answer), **columns)
+
+
+def test_arguments_that_are_texts_have_fields() -> None:
+    """One for each; JSON for all others, and for what a field would change."""
+    html = asked("approval", {"path": "a.txt", "content": "\none\n"}, tool_name="write_file")
+    assert re.findall('name="(argument[^"]*)"', html) == ["argument-path", "argument-content"]
+    assert ">\n\none\n</textarea>" in html
+    for other in ({}, {"path": "a", "mode": 1}, {"path": "a\r\nb"}):
+        assert re.findall('name="(argument[^"]*)"', asked("approval", other, tool_name="write_file")) == ["arguments"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "result", "mark"),
+    [
+        ("bash", "out\n[Exit code 3]", "failed"),
+        ("bash", "[Exit code 1]", "failed"),
+        ("bash", "[Exit code 1] and more", "done"),
+        ("bash", "fine", "done"),
+        ("web_fetch", "[Exit code 1]", "done"),
+    ],
+)
+def test_command_that_ends_with_a_code_is_marked_as_failed(tool: str, result: str, mark: str) -> None:
+    """UI-10: for screen readers, too; what the model reads stays as it is."""
+    html = asked("", {"command": "x"}, tool_name=tool, result=result, status="complete")
+    assert f'<span class="sr-only">{mark}</span>' in html
 
 
 def test_question_without_an_answer_says_so() -> None:

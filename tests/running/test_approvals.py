@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from agents.providers.scripted import Reply
 from chat.errors import ServiceError
 from chat.models import ApprovalRule, ChatMessage, Membership, SecurityEvent, Session, User, Workspace
+from chat.queries.session_list import listing
 from chat.services.batches import Deadline
 from chat.services.deletion.names import ERASED_SENDER, erase_names
 from chat.services.people import workspace_rules
@@ -43,6 +45,12 @@ def decided(row: ChatMessage, field: str) -> list[Any]:
     return [each[field] for each in (row.approval or {})["decisions"]]
 
 
+def waits_for(user: User, session: Session) -> bool:
+    """Tell whether the list says that a session waits for the user."""
+    (row,) = (row for group in listing(user, UTC).groups for row in group.rows if row.id == session.pk)
+    return row.waiting
+
+
 async def refused(node: TestNode, session: Session, author: User, row: ChatMessage, value: Any) -> str:
     with pytest.raises(ServiceError) as error:
         await answer(node, session, author, row, value)
@@ -57,9 +65,11 @@ async def test_two_people_have_to_approve(node: TestNode, ana: User, bo: User) -
     session = await begun(node, ana, bo)
     (row,) = await waiting(node, session)
     assert row.approval == {"needed": 2, "approvers": "", "decisions": []}
+    assert [await node.do(waits_for, each, session) for each in (ana, bo)] == [True, True]
     await answer(node, session, ana, row, YES)
     (row,) = await waiting(node, session)
     assert decided(row, "name") == ["Ana"]
+    assert [await node.do(waits_for, each, session) for each in (ana, bo)] == [False, True]
     assert await refused(node, session, ana, row, YES) == "already_approved"
     assert await refused(node, session, bo, row, {"approved": True, "scope": "session"}) == "invalid"
     await answer(node, session, bo, row, YES)
@@ -99,6 +109,7 @@ async def test_other_arguments_have_to_be_approved_again(node: TestNode, ana: Us
     (row,) = await waiting(node, session)
     await answer(node, session, ana, row, YES)
     await answer(node, session, bo, row, {**YES, "arguments": {"target": "test"}})
+    assert [await node.do(waits_for, each, session) for each in (ana, bo)] == [True, False]
     assert await refused(node, session, bo, row, YES) == "already_approved"
     await answer(node, session, ana, row, YES)
     await node.idle(session)

@@ -87,7 +87,7 @@ async def test_answer_becomes_the_result_and_the_turn_continues(node: TestNode, 
     (row,) = await waiting(node, session)
     run = await node.do(SessionRun.objects.get, pk=session.pk)
     assert (run.owner_id, run.done) == (None, run.wanted)
-    assert (row.question, row.answer, agent_status(run, [])) == ("confirmation", None, ("waiting", ""))
+    assert (row.question, row.answer, agent_status(run, "")) == ("confirmation", None, ("waiting", ""))
     await answer(node, session, ana, row, {"confirmed": True})
     await node.idle(session)
     assert results(node) == (ToolResult("c1", '{"confirmed": true}'),)

@@ -105,6 +105,22 @@ def test_retry_is_refused(session: Session, ana: User, code: str, change: Any) -
     assert refused.value.code == code
 
 
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"state": "running"}, "The agent is working."),
+        ({"state": "waiting", "delegating": True}, "The agent is working."),
+        ({"state": "waiting"}, "The agent is waiting for an answer."),
+    ],
+)
+def test_refusal_says_what_the_turn_does(session: Session, ana: User, columns: dict[str, Any], words: str) -> None:
+    """RUN-12, UI-12: a turn that waits for people does not finish by itself."""
+    row = fill(session, START, USER, ERROR, DONE)[2]
+    SessionRun.objects.filter(pk=session.pk).update(turn_id="t_9", **columns)
+    with pytest.raises(ServiceError, match=words):
+        retry(session=session, author=ana, message_id=row.pk)
+
+
 SPOKEN = [{**row, "response_id": "r_1"} for row in (THOUGHT, ANSWER, TOOL, {**TOOL, "tool_call_id": "c2"})]
 
 

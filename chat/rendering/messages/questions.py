@@ -188,9 +188,15 @@ class QuestionCard:
     def answers(self) -> list[Answer]:
         """The answer as people read it, as JSON if it is none that the question takes."""
         try:
-            return list(_answers(self.question, self.tool.answer))
+            answers = list(_answers(self.question, self.tool.answer))
+            return [*answers, Answer("", _("Waits for an owner or admin"))] if self._is_proposal else answers
         except (AttributeError, KeyError, TypeError):  # edited by hand, or imported
             return [Answer("", _json(self.tool.answer))]
+
+    @property
+    def _is_proposal(self) -> bool:
+        """Whether an accepted note is a proposal, by the result that the model reads."""
+        return isinstance(self.question, Memory) and '"waits_for"' in self.tool.result
 
     @property
     def command(self) -> str:
@@ -206,6 +212,18 @@ class QuestionCard:
             return []
         shown_above = self._main[0] if self.command else None
         return [_argument(name, value) for name, value in arguments.items() if name != shown_above]
+
+    @property
+    def texts(self) -> list[Argument]:
+        """The arguments as texts to edit; none if one is no text, or a field of a form would change it."""
+        arguments = self.tool.arguments
+        if not isinstance(arguments, dict) or not all(isinstance(each, str) for each in arguments.values()):
+            return []
+        return (
+            []
+            if any("\r" in each for each in arguments.values())
+            else [Argument(name, text, None) for name, text in arguments.items()]
+        )
 
     @property
     def source(self) -> str:

@@ -49,6 +49,8 @@ _ICONS = {
 # The types of images that browsers are sent as they are (`chat/files/sniffing.py`).
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _PROGRESS = re.compile(r"(?P<value>[0-9.]+) of (?P<total>[0-9]+(?:\.[0-9]+)?)(?:: (?P<text>.*))?")
+# How the result of a command ends that has failed, by `note` in `agents/toolbox/terminal.py`.
+_EXIT_CODE = re.compile(r"(?:^|\n)\[Exit code -?[0-9]+\]$")
 # The most informative argument: the first of these that is given.
 _TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
 _STATES = {
@@ -133,9 +135,10 @@ class ToolCard:
         """Return the card of a tool_group message. Raises ValueError for a message without a tool."""
         if message.tool is None:
             raise ValueError(f"{message.id} has no tool")
-        state = "failed" if message.tool.is_error else "done"
+        state = "failed" if message.tool.is_error or _has_exited_badly(message.tool) else "done"
         if message.tool.subsession and message.status == "waiting":
-            return cls(message.tool, message.session_id, "running")
+            state = "waiting" if message.tool.subsession.waits else "running"
+            return cls(message.tool, message.session_id, state)
         return cls(message.tool, message.session_id, _STATES.get(message.status, state), message.text)
 
     @property
@@ -145,7 +148,7 @@ class ToolCard:
     @property
     def origin(self) -> str:
         """Where the text of the result comes from; "" if the name of the tool says it."""
-        origin = self.tool.origin if self.state == "done" else ""
+        origin = self.tool.origin if self.is_over and not self.tool.is_error else ""
         if origin == ORIGIN:
             return str(_("the web"))
         return "" if origin == self.tool.name else origin
@@ -243,6 +246,11 @@ class ToolCard:
         """The output. Of a running command its last lines, so that what is new needs no scrolling."""
         result = self.tool.result
         return terminal.screen(result if self.is_over else "\n".join(result.rstrip("\n").split("\n")[-LAST_LINES:]))
+
+
+def _has_exited_badly(tool: ToolSnapshot) -> bool:
+    """Return whether a command has ended with an exit code other than 0, which is no error of the tool."""
+    return tool.name in terminal.TOOLS and bool(_EXIT_CODE.search(tool.result))
 
 
 def _telling(arguments: object) -> object:

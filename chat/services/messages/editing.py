@@ -30,6 +30,7 @@ from chat.services.messages.ordering import fits, remove_rows, restore_rows, row
 from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_arguments, validate_message, validate_text
 from chat.services.optimistic_lock import require_current
+from chat.services.runs.turns import require_idle
 from chat.services.transaction import SessionTransaction, record_of, require_active, save_revision
 
 Kind = MessageRevision.Kind
@@ -112,7 +113,7 @@ def add(*, session: Session, author: User, after_id: str | None, role: str, text
     text = validate_message(text)
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
-    _require_idle(tx)
+    require_idle(tx.run)
     after = None if after_id is None else _in_conversation(tx, after_id)
     following = tx.messages().filter(sequence=(after.sequence or 0) + 1 if after else 1).first()
     if after and following and same_response(after, following):
@@ -160,7 +161,7 @@ def remove(*, session: Session, author: User, message_id: str, as_staff: bool = 
     """
     tx, row = open_row(session, message_id)
     _require_own(tx, row, author, as_staff=as_staff)
-    _require_idle(tx)
+    require_idle(tx.run)
     if row.type in TURN_MARKERS:
         raise ServiceError("not_removable", _("This line belongs to its turn and can’t be removed on its own."))
     remove_rows(tx, _with_own_markers(row), author, Kind.REMOVE)
@@ -175,7 +176,7 @@ def restore(*, session: Session, author: User, message_id: str, as_staff: bool =
     """
     tx, row = open_row(session, message_id, removed=True)
     _require_own(tx, row, author, as_staff=as_staff)
-    _require_idle(tx)
+    require_idle(tx.run)
     if row.removed_at is None:
         return False
     rows = _with_removed_markers(row)
@@ -280,11 +281,6 @@ def _require_own(tx: SessionTransaction, row: ChatMessage, author: User, *, as_s
     if not as_staff and not may_edit(tx.session, row, author):
         message = _("Only the author and the session owner can remove this message. You can exclude it from context.")
         raise ServiceError("not_yours", message)
-
-
-def _require_idle(tx: SessionTransaction) -> None:
-    if tx.run.state != RunState.IDLE:
-        raise Busy
 
 
 def _status_after_edit(row: ChatMessage, values: dict[str, Any]) -> dict[str, Any]:

@@ -47,10 +47,10 @@ from chat.services.messages.editing import edit_marks
 from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_json
 from chat.services.people import memory, security_log, workspace_rules
-from chat.services.runs import asking
+from chat.services.runs import asking, delegation
 from chat.services.runs.turns import resume_waiting, wait_for_the_rest
 from chat.services.sessions.fields import change_config
-from chat.services.transaction import SessionTransaction, save_revision
+from chat.services.transaction import SessionTransaction, notify_session_lists, save_revision
 
 # What the model reads, so it is not translated.
 REFUSED = "[Not run: {name} refused this call.]"
@@ -97,6 +97,7 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
     else:
         wait_for_the_rest(tx)
     tx.save()
+    delegation.report_later(tx.session.caller_session_id)
     if goes_on:
         lease.request(session.pk)
     return row.revision
@@ -113,6 +114,7 @@ def _answer_running(tx: SessionTransaction, row: ChatMessage, author: User, valu
             raise _answered(row)
     asking.answered(tx, row, author, _checked(question, value))
     tx.save()
+    delegation.report_later(tx.session.caller_session_id)
     return row.revision
 
 
@@ -146,6 +148,7 @@ def _expire(tx: SessionTransaction) -> None:
         tx.update("tool_exec_end", row, fields)
     resume_waiting(tx)
     tx.save()
+    delegation.report_later(tx.session.caller_session_id)
     lease.request(tx.session.pk)
 
 
@@ -264,6 +267,7 @@ def _decide_with_others(
         return
     _record(tx, row, author, decision)
     tx.update("message_updated", row, fields)
+    notify_session_lists(sessions=[tx.session.pk])  # it does not wait for the author any more
 
 
 _NOT_AN_APPROVER: dict[str, Callable[[], str]] = {

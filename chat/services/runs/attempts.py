@@ -22,13 +22,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat import ids
-from chat.errors import Busy, NoSuchMessage, ServiceError
-from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageRole, MessageType, RunState, Session, User
+from chat.errors import NoSuchMessage, ServiceError
+from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageRole, MessageType, Session, User
 from chat.projections.context import who
 from chat.queries.attachments import fetch_attachments
 from chat.services.messages.mentioning import mentions_after_edit
 from chat.services.messages.ordering import fits, remove_rows, row_before
 from chat.services.runs.attempt_counts import count, numbers
+from chat.services.runs.turns import require_idle
 from chat.services.transaction import SessionTransaction, record_of
 
 Kind = MessageRevision.Kind
@@ -160,8 +161,7 @@ def restore_attempt(
     """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
-    if tx.run.state != RunState.IDLE:
-        raise Busy
+    require_idle(tx.run)
     rows = list(
         ChatMessage.objects.filter(session=session.pk, attempt=attempt, removed_at__isnull=False).order_by(
             "attempt_place"

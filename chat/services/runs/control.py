@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 
 from chat import ids
 from chat.bus.events import StatusChanged
-from chat.errors import Busy, NoSuchMessage, ServiceError
+from chat.errors import NoSuchMessage, ServiceError
 from chat.limits.quotas import require_turn
-from chat.models import ChatMessage, MessageRevision, MessageRole, MessageStatus, MessageType, RunState, Session, User
+from chat.models import ChatMessage, MessageRevision, MessageRole, MessageStatus, MessageType, Session, User
 from chat.overrides.composed_queries import Composed
 from chat.queries.cast import addressed, agents_from
 from chat.runs import lease
@@ -25,7 +25,7 @@ from chat.services.messages.editing import CONTENT_TYPES, same_response
 from chat.services.messages.senders import sender_in
 from chat.services.runs import delegation
 from chat.services.runs.attempts import Withdrawal, measure, withdraw
-from chat.services.runs.turns import address_again, hold_queued, open_turn, resume_turn
+from chat.services.runs.turns import address_again, hold_queued, open_turn, require_idle, resume_turn
 from chat.services.transaction import SessionTransaction
 
 # What can follow the last word of a turn that was cut off.
@@ -138,8 +138,7 @@ def continue_answer(*, session: Session, author: User) -> str:
     """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
-    if tx.run.state != RunState.IDLE:
-        raise Busy
+    require_idle(tx.run)
     ending = list(takewhile(lambda row: row.type in ENDS, _live(session.pk).reverse().iterator()))[::-1]
     before = _live(session.pk).filter(sequence__lt=ending[0].sequence) if ending else _live(session.pk)
     last = before.last()
@@ -178,8 +177,7 @@ def has_context(last: ChatMessage) -> bool:
 def _lock_idle(session: Session, message_id: str) -> tuple[SessionTransaction, ChatMessage]:
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
-    if tx.run.state != RunState.IDLE:
-        raise Busy
+    require_idle(tx.run)
     row = _live(session.pk).filter(pk=message_id).first()
     if row is None:
         raise NoSuchMessage

@@ -39,7 +39,7 @@ from chat.queries import presets, subsessions
 from chat.queries.attachments import fetch_attachments
 from chat.queries.usage import usage_of
 from chat.runs import lease
-from chat.services.runs.turns import open_turn, resume_waiting
+from chat.services.runs.turns import open_turn, resume_waiting, show_delegated
 from chat.services.sessions.titles import opening_words
 from chat.services.transaction import SessionTransaction, notify_session_lists
 from chat.snapshots import money_of
@@ -80,6 +80,7 @@ def begin(tx: SessionTransaction, call: ChatMessage) -> None:
     _ask(child, agent.title, _task(call), tx.run.started_by_id)
     notify_session_lists(sessions=[child.pk])
     tx.update("message_updated", call, {"subsession": {"id": child.pk, "agent": preset.name, "title": title}})
+    tx.events.append(StatusChanged("tool_calling", call.tool_name, asked=call.subsession))
 
 
 def _task(call: ChatMessage) -> str:
@@ -129,24 +130,29 @@ def _ask(child: Session, sender: str, task: str, started_by: int | None) -> None
 
 
 def report(caller_id: str) -> int:
-    """Write the results of a session's calls whose agents have ended, and let its turn go on. Return how many."""
+    """Write the results of a session's calls whose agents have ended, and let its turn go on. Return how many.
+
+    Calls whose agents go on show whether these wait for people.
+    """
     with suppress(NoSuchSession), transaction.atomic():
         return _report(SessionTransaction.lock(caller_id))
     return 0
 
 
-def report_later(caller_id: str) -> None:
+def report_later(caller_id: str | None) -> None:
     """Report when the caller's transaction commits. The maintenance job does it if the process ends before."""
-    transaction.on_commit(partial(report, caller_id))
+    if caller_id:
+        transaction.on_commit(partial(report, caller_id))
 
 
 def _report(tx: SessionTransaction) -> int:
     calls = list(tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=False).order_by("sequence"))
-    ended = 0
+    ended = changed = 0
     for call in calls:
         children = Session.objects.filter(caller_session=tx.session, caller_message_id=call.pk)
         child = children.select_related("run").first()
         if child is not None and child.status != Session.Status.DELETED and child.run.state != RunState.IDLE:
+            changed += _show_waiting(tx, call, child.pk)
             continue
         ended += 1
         is_there = child is not None and child.status != Session.Status.DELETED
@@ -154,15 +160,28 @@ def _report(tx: SessionTransaction) -> int:
         fetch_attachments(rows)
         answer = answer_of(rows) if is_there else Answer(GONE, is_error=True)
         _end(tx, call, answer, _used(call, child, rows))
-    if not ended:
+    if not ended and not changed:
         return 0
     people_are_asked = tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=True).exists()
     # Messages that were sent instead of an answer have waited for the other agents alone.
     if ended == len(calls) and (not people_are_asked or ChatMessage.objects.for_break(tx.session.pk).exists()):
         resume_waiting(tx)
         lease.request(tx.session.pk)
-    tx.save()
+    else:
+        show_delegated(tx)
+    tx.save(is_activity=ended > 0)
+    if changed:
+        report_later(tx.session.caller_session_id)
     return ended
+
+
+def _show_waiting(tx: SessionTransaction, call: ChatMessage, child_id: str) -> bool:
+    """Keep with a call what its session waits for from people. Return whether that has changed."""
+    waits = subsessions.waits_for(child_id)
+    if call.subsession is None or waits == call.subsession.get("waits", ""):
+        return False
+    tx.update("message_updated", call, {"subsession": {**call.subsession, "waits": waits}})
+    return True
 
 
 def _used(call: ChatMessage, child: Session | None, rows: list[ChatMessage]) -> Json:
@@ -187,7 +206,7 @@ def _end(tx: SessionTransaction, call: ChatMessage, answer: Answer, used: Json |
         "origin": answer.origin[:200],
         "ended_at": now,
         "duration_ms": max(0, round((now - call.timestamp).total_seconds() * 1000)),
-        **({"subsession": {**call.subsession, **used}} if used and call.subsession else {}),
+        **({"subsession": {**call.subsession, **used, "waits": ""}} if used and call.subsession else {}),
     }
     tx.update("tool_exec_end", call, fields)
 
@@ -199,6 +218,7 @@ def stop(session_id: str, author_id: int | None) -> None:
 
 
 def report_forgotten() -> int:
-    """Write the results of agents that have ended in a process that could not do it. Return how many."""
-    callers = subsessions.ended_calls().values_list("session", flat=True)
+    """Report what a process could not: agents that have ended, or wait for people. Return how many have ended."""
+    found = (subsessions.ended_calls(), subsessions.outdated_calls())
+    callers = (session_id for calls in found for session_id in calls.values_list("session", flat=True))
     return sum(report(session_id) for session_id in dict.fromkeys(callers))

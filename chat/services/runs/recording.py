@@ -57,7 +57,7 @@ from chat.services.messages.senders import sender_in
 from chat.services.people import security_log
 from chat.services.runs import asking, compaction, delegation
 from chat.services.runs.locking import Locked, lock
-from chat.services.runs.turns import deliver_queued
+from chat.services.runs.turns import deliver_queued, show_delegated
 from chat.services.transaction import SessionTransaction, publish_on_commit
 from chat.services.webhooks import outbox
 
@@ -102,7 +102,7 @@ IN_ROWS = (Outcome.WRITTEN, Outcome.REPEATED)
 class Recorded:
     """The result of a job: its events and, after a CloseTurn, the next turn's id ("" if the session is released).
 
-    `caller`: the turn was the last one of a session in which an agent works for that session.
+    `caller`: an agent works for that session, and its last turn has ended, or it may wait for people now.
     """
 
     outcome: Outcome = Outcome.WRITTEN
@@ -218,7 +218,8 @@ def _write_job(locked: Locked, job: Job, outcome: Outcome, last_texts: Mapping[s
         ends_for_queued = CloseTurn(for_queued=True) in job.changes
         if not ends_for_queued or ChatMessage.objects.for_break(tx.session.pk).exists():
             job.recorded.next_turn = _apply(tx, job, last_texts)
-            if tx.run.state == RunState.IDLE and tx.session.caller_message_id:
+            waits = any(isinstance(change, PauseTurn | AskPeople | WithdrawQuestion) for change in job.changes)
+            if (waits or tx.run.state == RunState.IDLE) and tx.session.caller_message_id:
                 job.recorded.caller = tx.session.caller_session_id or ""
             job.recorded.events = [*job.before, *tx.events]
             tx.events.clear()
@@ -372,15 +373,18 @@ def _pause_turn(tx: SessionTransaction) -> str:
     run.attempts = 0  # waiting is not a failure of the worker
     rows = tx.messages().filter(status__in=(MessageStatus.WAITING, MessageStatus.PENDING)).order_by("sequence")
     rows = rows.annotate(is_question=Q(subsession__isnull=True))
-    open_calls = list(rows.values_list("status", "is_question", "tool_name"))
-    delegated = [name for _status, is_question, name in open_calls if not is_question]
-    only_waits = {status for status, _is_question, _name in open_calls} == {MessageStatus.WAITING}
+    open_calls = list(rows.values_list("status", "is_question"))
+    delegated = sum(not is_question for _status, is_question in open_calls)
+    only_waits = {status for status, _is_question in open_calls} == {MessageStatus.WAITING}
     is_queued = not delegated and ChatMessage.objects.for_break(tx.session.pk).exists()
     if run.state == RunState.CANCELLING or is_queued or not only_waits:
         return run.turn_id
     run.state, run.waiting_since = RunState.WAITING, timezone.now()
-    run.delegating = len(delegated) == len(open_calls)
+    run.delegating = delegated == len(open_calls)
     run.done, run.owner = run.wanted, None
     outbox.waiting(tx)
-    tx.events.append(StatusChanged("tool_calling", delegated[-1]) if run.delegating else StatusChanged("waiting"))
+    if run.delegating:
+        show_delegated(tx)
+    else:
+        tx.events.append(StatusChanged("waiting"))
     return ""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat import ids
 from chat.bus.events import StatusChanged
+from chat.errors import Busy
 from chat.limits.quotas import require_turn
-from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, User
+from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, SessionRun, User
+from chat.projections.subsessions import shown_call
 from chat.queries.attachments import fetch_attachments
 from chat.queries.cast import AGENTS, addressed, turn_mode
 from chat.row_statements import update_row
@@ -103,8 +106,23 @@ def wait_for_the_rest(tx: SessionTransaction) -> None:
     if not calls.filter(subsession__isnull=True).exists():
         tx.run.delegating = True
         update_row(tx.run, ["delegating"])
-        names = calls.order_by("sequence").values_list("tool_name", flat=True)
-        tx.events.append(StatusChanged("tool_calling", names.last() or ""))
+        show_delegated(tx)
+
+
+def show_delegated(tx: SessionTransaction) -> None:
+    """Show which of the other agents that still work the session waits for, if it waits for them alone."""
+    calls = tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=False).order_by("sequence")
+    call = shown_call(list(calls.only("tool_name", "subsession")))
+    if tx.run.delegating and call is not None:
+        tx.events.append(StatusChanged("tool_calling", call.tool_name, asked=call.subsession))
+
+
+def require_idle(run: SessionRun) -> None:
+    """Raise Busy while a turn works or waits, which says for what."""
+    if run.state == RunState.WAITING and not run.delegating:
+        raise Busy(_("The agent is waiting for an answer. Answer first, or stop it."))
+    if run.state != RunState.IDLE:
+        raise Busy
 
 
 def hold_queued(tx: SessionTransaction) -> None:

@@ -207,9 +207,14 @@ def _set(row: Schedule, *, text: str, cron: str, zone: str) -> None:
         row.cron = valid_cron(cron)
     except BadCron as error:
         words = {
+            "minute": _("The minute must be 0–59."),
+            "hour": _("The hour must be 0–23."),
+            "day": _("The day must be 1–31."),
+            "month": _("The month must be 1–12."),
+            "weekday": _("The weekday must be 0–7."),
             "form": _("This is not a cron expression. It has five fields: minute, hour, day, month, weekday."),
             "never": _("This cron expression names no date in the next 50 years."),
-            "too_often": _("A schedule can run every 5 minutes at most."),
+            "too_often": _("A schedule can run at most every 5 minutes."),
         }
         raise Invalid(words[error.fault]) from error
     row.text, row.zone = validate_message(text), zone

@@ -65,6 +65,8 @@ function chosenOf(set) {
 }
 
 function argumentsOf(form) {
+  const texts = [...form.querySelectorAll("[name^=argument-]")];
+  if (texts.length) return Object.fromEntries(texts.map(({ name, value }) => [name.slice("argument-".length), value]));
   try {
     return JSON.parse(textOf(form, "arguments"));
   } catch (error) {
@@ -148,7 +150,7 @@ function settle(form) {
 function wrong(form) {
   const isMissing = (part) => part.matches("[data-required]") && chosenIn(part).length === 0;
   const parts = [...form.querySelectorAll("fieldset, .input")].filter((part) => part.checkVisibility());
-  const isCode = (part) => form.dataset.question === "approval" && part.name === "arguments";
+  const isCode = (part) => form.dataset.question === "approval" && part.name.startsWith("argument");
   return parts.find((part) => (part.matches("fieldset") ? isMissing(part) : isCode(part) || !part.validity.valid));
 }
 
@@ -215,21 +217,33 @@ function restore(message) {
   if (!form) return closed(message);
   const question = form.closest("[data-approved]");
   if (question) showStanding(question);
-  const draft = store.parsed(store.kept(nameOf(message.id)));
+  const draft = sending.has(message.id) ? null : store.parsed(store.kept(nameOf(message.id)));
   if (fillFields(partsOf(form), draft?.values)) show(form, draft.shows);
+  else if (question?.dataset.mine === "yes") show(form, "");
+}
+
+/** Tells a viewer who has approved all that is asked that the agent waits for others. */
+function showAgreed() {
+  const open = [...list.querySelectorAll(".question[data-open=yes]")];
+  const isAgreed = open.length > 0 && open.every(({ dataset }) => dataset.mine === "yes");
+  document.getElementById("status").dataset.mine = isAgreed ? "yes" : "no";
 }
 
 function connectDrafts() {
   for (const message of list.children) restore(message);
+  showAgreed();
   new MutationObserver((records) => {
     for (const { addedNodes } of records) for (const node of addedNodes) restore(node);
+    showAgreed();
   }).observe(list, { childList: true });
   // Someone else has approved: the new rendering says nothing of this viewer, nor which part of the card was open.
   new MutationObserver((records) => {
     for (const { target } of records) restore(target.closest("article"));
+    showAgreed();
   }).observe(list, { subtree: true, attributeFilter: ["data-approved"] });
   new MutationObserver((records) => {
     for (const { target } of records) if (!target.matches("[data-status=waiting]")) closed(target);
+    showAgreed();
   }).observe(list, { subtree: true, attributeFilter: ["data-status"] });
   list.addEventListener("input", ({ target }) => {
     const form = formOf(target);

@@ -46,6 +46,7 @@ class Live extends Socket {
 
   #whyNot() {
     if (this.reason === "no-access") return words.accessLost;
+    if (this.state === "offline") return words.cannotLeave;
     return this.reason === "gone" ? words.goneNow : words.notDone;
   }
 

@@ -38,11 +38,19 @@ async def question_refuse(page: Page, showcase: Showcase) -> None:
 @screen
 async def question_arguments(page: Page, showcase: Showcase) -> None:
     """Edited arguments that are no JSON."""
+    await at(page, showcase, "approval", number=1)
+    await page.get_by_role("button", name="Edit arguments").last.click()
+    await page.get_by_label("Arguments as JSON").fill('{"command": "crontab -l"')
+    await page.get_by_role("button", name="Allow with these arguments").last.click()
+    await expect(page.locator(".question-error")).to_be_visible()
+
+
+@screen
+async def question_texts(page: Page, showcase: Showcase) -> None:
+    """Arguments that are all texts, with a field for each."""
     await at(page, showcase, "approval")
     await page.get_by_role("button", name="Edit arguments").first.click()
-    await page.get_by_label("Arguments as JSON").first.fill('{"url": "https://status.example.org/"')
-    await page.get_by_role("button", name="Allow with these arguments").first.click()
-    await expect(page.locator(".question-error")).to_be_visible()
+    await expect(page.get_by_role("textbox", name="note", exact=True)).to_be_visible()
 
 
 @screen
