@@ -70,7 +70,8 @@ def outdated_calls() -> QuerySet[ChatMessage]:
     """Return the calls whose session waits for people, or does not any more, without its caller knowing."""
     runs = SessionRun.objects.filter(session__caller_session=OuterRef("session"))
     runs = runs.filter(session__caller_message_id=OuterRef("pk"))
-    known = Q(subsession__waits__in=("approval", "answer"))
+    # A missing key is NULL, which is not even different from these.
+    known = Q(subsession__has_key="waits") & Q(subsession__waits__in=("approval", "answer"))
     asks = Exists(runs.filter(state=RunState.WAITING, delegating=False))
     goes_on = Exists(runs.filter(state=RunState.RUNNING))
     waiting = ChatMessage.objects.filter(status=MessageStatus.WAITING, subsession__isnull=False)

@@ -444,11 +444,11 @@ async def test_a_wait_that_no_one_reported_is_found(node: TestNode, ana: User, m
     child = await child_of(node, session)
     await waits(node, session)
     await node.until(SessionRun.objects.filter(pk=child.pk, state=RunState.WAITING).exists)
-    monkeypatch.undo()
     await node.do(jobs.run)
     [call] = await calls(node, session)
     assert call.subsession is not None
     assert call.subsession["waits"] == "answer"
+    monkeypatch.undo()
     [asked] = await calls(node, child)
     await node.do(answering.answer, session=child, author=ana, message_id=asked.pk, value={"confirmed": True})
     await node.idle(session)

@@ -7,12 +7,14 @@ from collections.abc import Callable
 
 import pytest
 from django.db import connection
+from django.template.loader import render_to_string
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
 from chat.models import ChatMessage, ModelRequest, Session, User
+from chat.projections.measure import Measure
 from chat.runner.agent_input import build_agent_input
 from chat.services.messages import editing
 from chat.services.people import members_agents
@@ -256,3 +258,12 @@ def test_the_panel_says_whose_prompt_it_shows(session: Session, ana: User) -> No
     assert "System prompt of" not in client.get(f"/sessions/{session.pk}/panel").content.decode()
     add_agent(session=session, author=ana, agent=row.name)
     assert "System prompt of <bdi>" in client.get(f"/sessions/{session.pk}/panel").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("used", "words"), [(None, "No model has counted it yet."), (900, "the header has the last figure")]
+)
+def test_estimate_agrees_with_the_header(used: int | None, words: str) -> None:
+    """UI-08: a figure that a model has counted is there, although it was not of exactly this context."""
+    values = {"total": 10, "measure": Measure(10.0), "session": Session(context_used=used), "past": False}
+    assert words in render_to_string("chat/panel/context_total.html", values)
