@@ -275,13 +275,16 @@ class SessionConsumer(AuthenticatedConsumer):
         elif isinstance(command, MarkRead):
             self._mark_read(self.viewer.socket_queue, command)
         elif isinstance(command, SessionCommand):
-            if isinstance(command, Fork) and self._forking is not None:
-                await asyncio.wait([self._forking])
-            work = _answer(self.viewer.socket_queue, command, self._execute(socket_queue, command))
             if isinstance(command, Fork):
-                self._forking = asyncio.create_task(work)
+                self._forking = asyncio.create_task(self._fork(self._forking, socket_queue, command))
             else:
-                await work
+                await _answer(self.viewer.socket_queue, command, self._execute(socket_queue, command))
+
+    async def _fork(self, earlier: asyncio.Task[None] | None, socket_queue: SocketQueue, command: Fork) -> None:
+        """Fork when the earlier fork of this socket is made."""
+        if earlier is not None:
+            await asyncio.wait([earlier])
+        await _answer(socket_queue, command, self._execute(socket_queue, command))
 
     def _mark_read(self, socket_queue: SocketQueue, command: MarkRead) -> None:
         """Store a read mark with those of others. Commands do not wait for it; its answer says that it is stored."""

@@ -71,6 +71,7 @@ class Connection:
         self._wanted = asyncio.Event()
         self._news = asyncio.Event()
         self._has_ended = False
+        self._is_closed = False
         self._probes: set[asyncio.Task[None]] = set()
         self._questions = Questions(name)
         loop = asyncio.get_running_loop()
@@ -130,20 +131,24 @@ class Connection:
             return await self._answered(session, session.get_prompt(name, arguments))
 
     async def close(self) -> None:
-        """End the connection, and with it the server's program."""
+        """End the connection, and with it the server's program. Calls that wait for it fail."""
+        self._is_closed = True
         tasks = [self._task, *self._probes]
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        self._session = None
+        self._settled.set()
 
     async def _connected(self) -> ClientSession:
         """Return the session, after a new attempt to connect if there is none. Raises ToolError."""
-        if self._session is None:
+        if self._session is None and not self._is_closed:
             self._settled.clear()
             self._wanted.set()
             await self._settled.wait()
         if self._session is None:
-            raise ToolError(f"The MCP server {self.name} is not available now: {self._problem}.")
+            problem = self._problem or "its connection was closed"
+            raise ToolError(f"The MCP server {self.name} is not available now: {problem}.")
         return self._session
 
     async def _answered(

@@ -31,8 +31,9 @@ MAX_BYTES = 4_000_000
 LAST_WORDS = 1_000
 LAST_LINE = 200
 TERMINAL_CODES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-# How long a server has to end by itself once its input is closed.
+# How long a server has to end by itself once its input is closed, and how long its end is waited for once it is killed.
 END_SECONDS = 0.5
+KILLED_SECONDS = 10.0
 
 Reading = MemoryObjectSendStream[SessionMessage | Exception]
 Writing = MemoryObjectReceiveStream[SessionMessage]
@@ -91,16 +92,18 @@ async def _running(server: ServerConfig, values: Mapping[str, str], sandbox: San
     finally:
         if process.stdin is not None:
             process.stdin.close()
-        await _end_of(process)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await _end_of(process)
+        try:
+            await _end_of(process, END_SECONDS)
+        finally:  # also if the connection is closed while it waits
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await _end_of(process, KILLED_SECONDS)
 
 
-async def _end_of(process: Process) -> None:
-    """Wait for the end of a process, which comes after that of its output, for END_SECONDS at most."""
+async def _end_of(process: Process, seconds: float) -> None:
+    """Wait for the end of a process, which comes after that of its output, for so many seconds at most."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(END_SECONDS):
+        async with asyncio.timeout(seconds):
             for output in filter(None, (process.stdout, process.stderr)):
                 while await output.read(READ_SIZE):
                     pass

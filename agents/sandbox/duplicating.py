@@ -102,6 +102,9 @@ class _Copying:
                     found = os.stat(name, dir_fd=inside, follow_symlinks=False)
                 except FileNotFoundError:
                     continue
+                except PermissionError:
+                    self.copied.left_out += 1
+                    continue
                 if name.endswith(DRAFTS) or (path == ATTACHMENTS and is_copy(found)):
                     continue
                 self._spend(0)

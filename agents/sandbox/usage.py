@@ -28,10 +28,11 @@ class FolderUsage:
     newest: int = 0
 
 
-def folder_usage(folder: Path, *, most_bytes: int, most_entries: int) -> FolderUsage:
+def folder_usage(folder: Path, *, most_bytes: int, most_entries: int, skips_unreadable: bool = False) -> FolderUsage:
     """Measure a folder without following links, until it is over a limit. Blocks.
 
-    A folder that cannot be read or is nested too deeply counts as over the limits.
+    A folder that is nested too deeply counts as over the limits, and so does one that cannot be read unless it is to be
+    skipped.
     """
     size = entries = newest = 0
     folders = [(str(folder), 0)]
@@ -51,6 +52,8 @@ def folder_usage(folder: Path, *, most_bytes: int, most_entries: int) -> FolderU
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError:
+            if skips_unreadable:
+                continue
             return FolderUsage(most_bytes + 1, most_entries + 1)
         if depth > MAX_DEPTH:
             return FolderUsage(most_bytes + 1, most_entries + 1)

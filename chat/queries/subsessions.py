@@ -9,7 +9,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from agents.delegates import MOST_LEVELS, chosen, delegate, is_delegate, tool_name
 from agents.loop import Agent
 from agents.registry import AgentPreset
-from chat.models import ChatMessage, MessageStatus, QuestionKind, RunState, Session, SessionRun
+from chat.models import ASKING, ChatMessage, MessageStatus, QuestionKind, RunState, Session, SessionRun
 from chat.queries import presets
 
 
@@ -72,8 +72,9 @@ def outdated_calls() -> QuerySet[ChatMessage]:
     runs = runs.filter(session__caller_message_id=OuterRef("pk"))
     # A missing key is NULL, which is not even different from these.
     known = Q(subsession__has_key="waits") & Q(subsession__waits__in=("approval", "answer"))
-    asks = Exists(runs.filter(state=RunState.WAITING, delegating=False))
-    goes_on = Exists(runs.filter(state=RunState.RUNNING))
+    has_asked = Q(Exists(ChatMessage.objects.filter(ASKING, session=OuterRef("pk"))))
+    asks = Exists(runs.filter(Q(state=RunState.WAITING, delegating=False) | (Q(state=RunState.RUNNING) & has_asked)))
+    goes_on = Exists(runs.filter(~has_asked, state=RunState.RUNNING))
     waiting = ChatMessage.objects.filter(status=MessageStatus.WAITING, subsession__isnull=False)
     return waiting.filter((asks & ~known) | (goes_on & known))
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from enum import Enum
 
 from django.conf import settings
 from django.utils import timezone
@@ -28,12 +27,14 @@ from chat.queries.messages import answer_to
 from chat.runner.agent_input import NO_FILES, AgentInput, build_agent_input, has_queued
 from chat.runner.compactor import compact, failed
 from chat.runner.delta_publisher import DeltaPublisher, OutgoingText
+from chat.runner.endings import HandedOver, NotWritten, RunEnd
 from chat.runner.figures import COUNTED, count
 from chat.runner.resume import TurnSnapshot, begun_turn, open_claim, open_turn
 from chat.runner.tracing import TurnTrace, begin_turn
 from chat.runner.writer import Fenced, Rewound, Writer
 from chat.runs.changes import (
     AppendText,
+    AskPeople,
     Change,
     CloseTurn,
     InsertMessage,
@@ -42,6 +43,7 @@ from chat.runs.changes import (
     ReportCompaction,
     ReportStatus,
     UpdateMessage,
+    WithdrawQuestion,
 )
 from chat.runs.lease import Claim
 from chat.runs.local_runner import BegunTurn
@@ -61,21 +63,6 @@ EXHAUSTED = _(
     "The server stopped several times during this answer, so Parley didn’t try again. "
     "Retry, and contact your administrator if it happens again."
 )
-
-
-class RunEnd(Enum):
-    """Why a bridge ended: no message is queued, or its session waits for the next worker."""
-
-    DONE = "done"
-    HANDED_OVER = "handed over"
-
-
-class HandedOver(Exception):  # not an error: another worker continues the turn
-    """The turn is between two responses, and this process stops."""
-
-
-class NotWritten(Exception):  # its cause is the error
-    """Changes of the turn could not be written; the cause says why."""
 
 
 class Bridge:
@@ -115,6 +102,8 @@ class Bridge:
         self._is_handing_over = False
         # Set, and replaced, when people may have answered a running call.
         self._answers = asyncio.Event()
+        # What tells the session that asked this one.
+        self._reports: set[asyncio.Task[int]] = set()
         # The spans of the turn, if traces are wanted.
         self._trace: TurnTrace | None = None
 
@@ -134,6 +123,8 @@ class Bridge:
             logger.warning("Session %s has been taken over by another worker", self.claim.session_id)
         finally:
             self._drop_streams()  # another worker may publish now
+            if self._reports:
+                await asyncio.wait(self._reports)
             if self._trace is not None:
                 self._trace.end("left")
         return RunEnd.DONE
@@ -339,6 +330,13 @@ class Bridge:
             raise NotWritten from error
         return self._last_write.result()
 
+    def _report_question(self, recorded: asyncio.Future[Recorded]) -> None:
+        """Show the session whose agent asked this one whether a running call waits for people (RUN-18)."""
+        if not recorded.cancelled() and recorded.exception() is None and (caller := recorded.result().caller):
+            task = asyncio.get_running_loop().create_task(self._threads.run_with_retry(report, caller))
+            self._reports.add(task)
+            task.add_done_callback(self._reports.discard)
+
     def _keep_first_error(self, recorded: asyncio.Future[Recorded]) -> None:
         if not recorded.cancelled() and self._write_error is None:
             self._write_error = recorded.exception()
@@ -369,6 +367,8 @@ class Bridge:
         self._written += 1
         self._last_write = self._writer.submit(Job(self.claim, self._written, changes, before))
         self._last_write.add_done_callback(self._keep_first_error)
+        if any(isinstance(change, AskPeople | WithdrawQuestion) for change in changes):
+            self._last_write.add_done_callback(self._report_question)
         for change in changes:
             if isinstance(change, InsertMessage) and change.fields.get("status") == "streaming":
                 length = len(change.fields["text"])

@@ -141,11 +141,17 @@ def example(browser: PushSubscription) -> Push:
 
 
 def _waiting(runs: Sequence[SessionRun], people: dict[str, set[int]]) -> Iterator[Notice]:
+    """Tell the people who can answer, without those who have agreed to all that waits: it waits for others."""
     waiting = [run for run in runs if run.state == RunState.WAITING and not run.delegating]
     rows = ChatMessage.objects.filter(session__in=[run.pk for run in waiting], status=MessageStatus.WAITING)
-    asks = {row.session_id: row for row in rows.filter(removed_at=None, subsession__isnull=True).order_by("sequence")}
+    asks: dict[str, list[ChatMessage]] = {run.pk: [] for run in waiting}
+    for row in rows.filter(removed_at=None, subsession__isnull=True).order_by("sequence"):
+        asks[row.session_id].append(row)
     for run in waiting:
-        yield Notice("waiting", run.session, frozenset(people[run.pk]), asks.get(run.pk))
+        agreed = [set((row.approval or {}).get("agreed", ())) for row in asks[run.pk]]
+        asked = people[run.pk] - (set.intersection(*agreed) if agreed else set())
+        if asked:
+            yield Notice("waiting", run.session, frozenset(asked), asks[run.pk][-1] if agreed else None)
 
 
 def _done(runs: Sequence[SessionRun], people: dict[str, set[int]], turn_ids: set[str]) -> Iterator[Notice]:

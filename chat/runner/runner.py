@@ -19,8 +19,9 @@ from chat.bus.wakeups import Wakeup, WakeupKind, send
 from chat.db import Threads
 from chat.log_context import set_worker
 from chat.runner.agent_input import AgentInput, first_input
-from chat.runner.bridge import Bridge, RunEnd
+from chat.runner.bridge import Bridge
 from chat.runner.delta_publisher import DeltaPublisher
+from chat.runner.endings import RunEnd
 from chat.runner.heartbeat import SAFE_SHARE, Heartbeat
 from chat.runner.push_notifier import PushNotifier
 from chat.runner.title_generator import TitleGenerator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
 from typing import Any
 
@@ -23,12 +23,15 @@ from chat.projections.context import NOT_ANSWERED
 from chat.projections.subsessions import answer_of
 from chat.queries.messages import session_snapshot
 from chat.queries.session_list import listing
+from chat.queries.subsessions import outdated_calls
 from chat.rendering.messages.frames import session_parts
 from chat.services.maintenance import jobs
 from chat.services.people import sharing
 from chat.services.runs import answering, delegation
 from chat.services.sessions import actions
 from chat.services.transaction import SessionTransaction
+from tests.running.test_asking import CALL as BOOK
+from tests.running.test_asking import FOUR, asked, booking
 from tests.support.testing_node import CONFIG, TestNode, let_in, person
 
 TEAM: dict[str, Any] = {
@@ -433,6 +436,24 @@ async def test_a_wait_for_people_is_seen_from_above(node: TestNode, ana: User) -
     assert "Asking Helper…" in await node.do(status_of, session)
     gate.open()
     await node.idle(session)
+
+
+async def test_a_question_of_a_running_call_is_seen_from_above(node: TestNode, ana: User) -> None:
+    """RUN-18, UI-18: the other agent's turn does not pause for it, and yet the session that asked shows the wait."""
+    helper = {"title": "Helper", "model": "scripted/one", "system_prompt": "Helper", "tools": ["book"]}
+    config = {**TEAM, "agents": {**TEAM["agents"], "helper": helper}}
+    left: dict[str, Iterator[Reply]] = {"Chief": iter([[ask()], ["Done"]]), "Helper": iter([[BOOK], ["Booked"]])}
+    node.script(lambda request: next(left[request.system.split("\n")[0]]), config, tools=[booking()])
+    session = await begun(node, ana)
+    waiting = ChatMessage.objects.filter(session=session, subsession__waits="answer")
+    await node.until(waiting.exists)
+    assert not await node.do(list, outdated_calls())
+    child = await child_of(node, session)
+    question = await asked(node, child)
+    await node.do(answering.answer, session=child, author=ana, message_id=question.pk, value=FOUR)
+    await node.idle(session)
+    (call,) = await calls(node, session)
+    assert (call.subsession or {})["waits"] == ""
 
 
 async def test_a_wait_that_no_one_reported_is_found(node: TestNode, ana: User, monkeypatch: Any) -> None:

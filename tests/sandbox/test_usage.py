@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -11,14 +12,14 @@ from agents.sandbox.folder import make_folder, remove_folder
 from agents.sandbox.usage import FolderUsage, folder_usage, memory_of
 from tests.support.sandboxes import bash, python
 
-MANY = {"most_bytes": 1_000_000, "most_entries": 1_000}
+usage = partial(folder_usage, most_bytes=1_000_000, most_entries=1_000)
 DEEP = "import os\nfor _ in range(%d): os.mkdir('d'); os.chdir('d')"
 
 
 def test_a_folder_is_measured_on_disk(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "text").write_bytes(b"x" * 8192)
-    found = folder_usage(tmp_path, **MANY)
+    found = usage(tmp_path)
     assert found.entries == 2
     assert 8192 <= found.size <= 8192 + 3 * 4096
 
@@ -26,7 +27,7 @@ def test_a_folder_is_measured_on_disk(tmp_path: Path) -> None:
 def test_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "up").symlink_to("..")
     (tmp_path / "all").symlink_to("/")
-    assert folder_usage(tmp_path, **MANY).entries == 2
+    assert usage(tmp_path).entries == 2
 
 
 def test_measuring_ends_at_the_limit(tmp_path: Path) -> None:
@@ -38,7 +39,7 @@ def test_measuring_ends_at_the_limit(tmp_path: Path) -> None:
 async def test_a_folder_that_is_nested_too_deeply_is_too_large(sandbox: Sandbox) -> None:
     """Deeper paths than the system can name would hide files from measuring."""
     await python(sandbox, DEEP % 1_200)
-    assert folder_usage(sandbox.workspace, **MANY) == FolderUsage(1_000_001, 1_001)
+    assert usage(sandbox.workspace) == FolderUsage(1_000_001, 1_001)
 
 
 def test_memory_is_that_of_the_process_and_its_descendants() -> None:

@@ -12,7 +12,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from chat.errors import ServiceError
-from chat.models import RunState, Session, SessionRun, User, UserSessionState
+from chat.models import ChatMessage, RunState, Session, SessionRun, User, UserSessionState
 from chat.queries import session_list
 from chat.services.messages import editing
 from chat.services.messages.sending import send_message
@@ -101,6 +101,9 @@ def test_sessions_that_wait_come_first_to_those_who_may_answer(session: Session,
     user_state.pin(session=create_session(owner=ana, title="Pinned"), user=ana)
     waits = {"state": RunState.WAITING, "turn_id": "t_1", "turn_started_at": timezone.now()}
     SessionRun.objects.filter(session__in=[session, other]).update(**waits)
+    question = {"type": "tool_group", "status": "waiting", "tool_name": "confirmation", "question": "confirmation"}
+    for each in (session, other):
+        ChatMessage.objects.create(session=each, sequence=1, revision=1, turn_id="t_1", tool_call_id="c", **question)
     titles = [(group.title, [row.title for row in group.rows]) for group in session_list.listing(ana, UTC).groups]
     assert titles == [("Waiting for you (2)", ["Shared", "Plan"]), ("Pinned", ["Pinned"])]
     (waiting, today) = session_list.listing(bo, UTC).groups

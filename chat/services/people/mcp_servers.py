@@ -67,8 +67,12 @@ def managed_server(user: User, server_id: int, *, removed: bool = False) -> McpS
     rows = McpServer.objects.filter(pk=server_id, workspace__in=managed, removed_at__isnull=not removed)
     server = rows.first()
     if server is None:
-        raise ServiceError("no_such_server", _("This MCP server no longer exists."))
+        raise _no_such_server()
     return server
+
+
+def _no_such_server() -> ServiceError:
+    return ServiceError("no_such_server", _("This MCP server no longer exists."))
 
 
 @transaction.atomic
@@ -86,7 +90,7 @@ def add(*, author: User, workspace_id: int, given: Settings) -> McpServer:
 @transaction.atomic
 def change(*, author: User, server_id: int, given: Settings) -> McpServer:
     """Change a server. Raises ServiceError."""
-    server = _locked(author, server_id)
+    server = locked_server(author, server_id)
     apply(server, given)
     save(server)
     log(Kind.MCP_SERVER_CHANGED, author, server)
@@ -96,7 +100,7 @@ def change(*, author: User, server_id: int, given: Settings) -> McpServer:
 @transaction.atomic
 def remove(*, author: User, server_id: int) -> McpServer:
     """Remove a server: no agent uses it any more. It can be restored with its secrets. Raises ServiceError."""
-    server = _locked(author, server_id)
+    server = locked_server(author, server_id)
     server.removed_at = timezone.now()
     server.save(update_fields=["removed_at"])
     log(Kind.MCP_SERVER_REMOVED, author, server)
@@ -106,7 +110,7 @@ def remove(*, author: User, server_id: int) -> McpServer:
 @transaction.atomic
 def restore(*, author: User, server_id: int) -> McpServer:
     """Restore a removed server. Raises ServiceError, also if a server with its name was added since."""
-    server = _locked(author, server_id, removed=True)
+    server = locked_server(author, server_id, removed=True)
     _require_room(server.workspace_id)
     server.removed_at = None
     server.save(update_fields=["removed_at"])
@@ -119,9 +123,14 @@ def removed_long_ago() -> QuerySet[McpServer]:
     return McpServer.objects.filter(removed_at__lt=timezone.now() - KEPT)
 
 
-def _locked(author: User, server_id: int, *, removed: bool = False) -> McpServer:
+def locked_server(author: User, server_id: int, *, removed: bool = False) -> McpServer:
+    """Lock a server, as `managed_server` finds it, in the caller's transaction. Raises ServiceError."""
     found = managed_server(author, server_id, removed=removed)
-    return McpServer.objects.select_for_update().get(pk=found.pk)
+    rows = McpServer.objects.select_for_update().filter(pk=found.pk, removed_at__isnull=not removed)
+    server = rows.first()
+    if server is None:
+        raise _no_such_server()
+    return server
 
 
 def _require_room(workspace_id: int) -> None:

@@ -15,7 +15,7 @@ from agents.mcp.sign_in import Client, Grant
 from chat.errors import Invalid
 from chat.models import McpServer, User
 from chat.security.encryption import DecryptionError, decrypt, encrypt
-from chat.services.people.mcp_servers import forget_sign_in, log, managed_server
+from chat.services.people.mcp_servers import forget_sign_in, locked_server, log
 from chat.services.people.security_log import Kind
 
 logger = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 @transaction.atomic
 def connect(*, author: User, server_id: int, url: str, grant: Grant) -> McpServer:
     """Keep the tokens of a sign-in at an address. Raises ServiceError, also if the server has another address now."""
-    server = McpServer.objects.select_for_update().get(pk=managed_server(author, server_id).pk)
+    server = locked_server(author, server_id)
     if server.url != url:
         raise Invalid(_("The server’s address has changed. Connect it again."))
     server.sign_in = encrypt(json.dumps(grant.to_json()))
@@ -39,7 +39,7 @@ def connect(*, author: User, server_id: int, url: str, grant: Grant) -> McpServe
 @transaction.atomic
 def disconnect(*, author: User, server_id: int) -> McpServer:
     """Forget the tokens of a server. Raises ServiceError."""
-    server = McpServer.objects.select_for_update().get(pk=managed_server(author, server_id).pk)
+    server = locked_server(author, server_id)
     forget_sign_in(server)
     server.revision += 1
     server.save()
@@ -54,9 +54,13 @@ def client_of(server: McpServer) -> Client | None:
 
 
 def grant_of(server_id: int) -> Grant | None:
-    """Read the tokens of a server; None if no one is signed in, or has to sign in again."""
-    connected = McpServer.objects.filter(pk=server_id, sign_in_status=McpServer.SignIn.CONNECTED, removed_at=None)
-    kept = _decrypted(connected.values_list("sign_in", flat=True).first() or "")
+    """Read the tokens of a server; None if no one is signed in, or has to sign in again, or it was removed."""
+    server = McpServer.objects.filter(pk=server_id, removed_at=None).first()
+    return _grant_in(server) if server is not None else None
+
+
+def _grant_in(server: McpServer) -> Grant | None:
+    kept = _decrypted(server.sign_in) if server.sign_in_status == McpServer.SignIn.CONNECTED else ""
     return Grant.from_json(json.loads(kept)) if kept else None
 
 
@@ -73,6 +77,8 @@ def begin_renewal(server_id: int, seconds: float) -> bool:
 def end_renewal(server_id: int, before: Grant, after: Grant | None) -> Grant | None:
     """Keep the renewed tokens, unless someone has signed in again since; without them, the sign-in has expired.
 
+    Those of a removed server are kept, too: a token can be renewed once, and the server can be restored.
+
     Return the tokens that are to be used now; None if there are none, as after a disconnect in the meantime.
     """
     with transaction.atomic():
@@ -80,7 +86,7 @@ def end_renewal(server_id: int, before: Grant, after: Grant | None) -> Grant | N
         if server is None:
             return None
         server.renewing_until = None
-        if grant_of(server_id) == before:
+        if _grant_in(server) == before:
             if after is None:
                 server.sign_in_status = McpServer.SignIn.EXPIRED
                 logger.warning("The sign-in to the MCP server %s has ended", server.name)

@@ -13,19 +13,17 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import ids
-from chat.bus.events import StatusChanged
 from chat.errors import NoSuchMessage, ServiceError
-from chat.limits.quotas import require_turn
 from chat.models import ChatMessage, MessageRevision, MessageRole, MessageStatus, MessageType, Session, User
 from chat.overrides.composed_queries import Composed
-from chat.queries.cast import addressed, agents_from
+from chat.queries.cast import agents_from
 from chat.runs import lease
 from chat.runs.turn_rows import continue_note
 from chat.services.messages.editing import CONTENT_TYPES, same_response
 from chat.services.messages.senders import sender_in
 from chat.services.runs import delegation
 from chat.services.runs.attempts import Withdrawal, measure, withdraw
-from chat.services.runs.turns import address_again, hold_queued, open_turn, require_idle, resume_turn
+from chat.services.runs.turns import address_again, answer_talk, hold_queued, is_talk, require_idle, resume_turn
 from chat.services.transaction import SessionTransaction
 
 # What can follow the last word of a turn that was cut off.
@@ -89,13 +87,12 @@ def retry_here(
     if row.summarises is not None:
         raise _nothing_to_retry()
     first = _first_after_texts(row) if is_said else _first_of_response(row)
-    is_talk = is_said and not row.turn_id
-    if first is None and not is_talk:
+    if first is None and not is_talk(row):
         raise _nothing_to_retry()
     rows = list(_live(session.pk).filter(sequence__gte=first.sequence)) if first else []
     withdrawal = measure(rows, author, whole_turn=is_said)
     changed = row.pk if edited and is_said and rows and _has_edited(author, row, rows[0]) else ""
-    if is_talk:
+    if is_talk(row):
         return _answer_talk(tx, row, rows, author, withdrawal, at_most, preview=preview, edited=changed)
     return _withdraw_and_resume(tx, rows, author, withdrawal, at_most, preview=preview, edited=changed)
 
@@ -230,11 +227,8 @@ def _answer_talk(
         return withdrawal
     if rows:
         withdrawal = withdraw(tx, rows, author, withdrawal, at_most, edited=edited)
-    require_turn(author)
-    open_turn(tx, author.pk, addressed(tx.session, row.text) or [tx.session.agent], follows=True)
-    tx.events.append(StatusChanged("thinking"))
+    answer_talk(tx, row.text, author)
     tx.save()
-    lease.request(tx.session.pk)
     return withdrawal
 
 

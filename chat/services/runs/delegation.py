@@ -206,7 +206,7 @@ def _end(tx: SessionTransaction, call: ChatMessage, answer: Answer, used: Json |
         "origin": answer.origin[:200],
         "ended_at": now,
         "duration_ms": max(0, round((now - call.timestamp).total_seconds() * 1000)),
-        **({"subsession": {**call.subsession, **used, "waits": ""}} if used and call.subsession else {}),
+        **({"subsession": {**call.subsession, **(used or {}), "waits": ""}} if call.subsession else {}),
     }
     tx.update("tool_exec_end", call, fields)
 

@@ -152,6 +152,23 @@ def resume_turn(tx: SessionTransaction, turn_id: str, author: User) -> None:
     lease.request(tx.session.pk)
 
 
+def is_talk(row: ChatMessage) -> bool:
+    """Return whether a text was for no agent when it came, so that it is in no turn (RUN-17)."""
+    is_said = row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM)
+    return is_said and not row.turn_id
+
+
+def answer_talk(tx: SessionTransaction, text: str, author: User) -> None:
+    """Begin a turn that answers a text which was for no agent, and request a run. Raises QuotaExceeded.
+
+    The agents that the text mentions answer, or else the session's own.
+    """
+    require_turn(author)
+    open_turn(tx, author.pk, addressed(tx.session, text) or [tx.session.agent], follows=True)
+    tx.events.append(StatusChanged("thinking"))
+    lease.request(tx.session.pk)
+
+
 def address_again(tx: SessionTransaction, turn_id: str) -> None:
     """Let the agents answer that a turn's messages address now: they can have been edited, and agents added."""
     rows = list(tx.messages().filter(turn_id=turn_id).order_by("sequence"))

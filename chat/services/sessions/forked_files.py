@@ -34,12 +34,13 @@ class FoundFiles:
     """The files of a session that is being forked; a `reason` if they are not to be copied."""
 
     source: Path
+    megabytes: int = 0
     is_large: bool = False
     reason: Reason | None = None
 
 
 def find_files(session: Session, author: User) -> FoundFiles | None:
-    """Measure the files that a fork by this user gets, and count them against the user's limit; None if there are none.
+    """Measure the files that a fork by this user gets; None if there are none.
 
     The user gets what the session's Files tab shows them: staff who read a session in the admin do not see its files.
     """
@@ -50,26 +51,28 @@ def find_files(session: Session, author: User) -> FoundFiles | None:
         session_for(author, session.pk)
     except NoSuchSession:
         return FoundFiles(source, reason="access")
-    usage = folder_usage(source, most_bytes=limits.workspace_mb * MB, most_entries=limits.workspace_files)
-    if usage.size > limits.workspace_mb * MB or usage.entries > limits.workspace_files:
+    most_bytes, most_entries = limits.workspace_mb * MB, limits.workspace_files
+    usage = folder_usage(source, most_bytes=most_bytes, most_entries=most_entries, skips_unreadable=True)
+    if usage.size > most_bytes or usage.entries > most_entries:
         return FoundFiles(source, reason="size")
-    try:
-        spend("fork_megabytes", author.pk, cost=-(-usage.size // MB))
-    except RateLimited:
-        return FoundFiles(source, reason="limit")
-    return FoundFiles(source, is_large=usage.size > LARGE_MB * MB or usage.entries > LARGE_ENTRIES)
+    is_large = usage.size > LARGE_MB * MB or usage.entries > LARGE_ENTRIES
+    return FoundFiles(source, megabytes=-(-usage.size // MB), is_large=is_large)
 
 
 def copy_files(found: FoundFiles, fork: Session) -> Json | None:
     """Copy files to the workspace of a fork that no one can open yet; return what `mark` keeps of it. Blocks.
 
-    All of them are copied or none, except for those that cannot be read or are no files.
+    All of them are copied or none, except for those that cannot be read or are no files, and none beyond the limit of
+    the fork's owner.
     """
     at, copied, reason = timezone.now(), Copied(), found.reason
     if reason is None:
         workspace = sandbox(fork.pk)
         try:
+            spend("fork_megabytes", fork.owner_id, cost=found.megabytes)
             copied = duplicate(found.source, workspace.workspace, limits=workspace.limits, seconds=MOST_SECONDS)
+        except RateLimited:
+            reason = "limit"
         except TooLarge:
             reason = "size"
         except DiskFull:

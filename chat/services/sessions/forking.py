@@ -35,7 +35,7 @@ from chat.services.batches import Pacer, batches
 from chat.services.deletion import sessions
 from chat.services.messages.validation import validate_message
 from chat.services.runs.control import can_continue, has_context
-from chat.services.runs.turns import resume_turn
+from chat.services.runs.turns import answer_talk, is_talk, resume_turn
 from chat.services.sessions import forked_files, incomplete
 from chat.services.sessions.forked_files import FoundFiles
 from chat.services.transaction import SessionTransaction, notify_session_lists
@@ -177,6 +177,8 @@ def _copying(session: Session, message_id: str, new_text: str | None, run: bool)
     rows = _rows_until(session, message_id)
     if new_text is not None:
         rows = _ending_with_user_text(rows)
+    if is_talk(rows[-1]):
+        return Copying(rows, run and (new_text is not None or rows[-1].include_in_context))
     resumes = run and can_continue(rows[-1]) and (new_text is not None or has_context(rows[-1]))
     return Copying(rows if resumes else [*rows, *_end_of_turn(rows[-1])], resumes)
 
@@ -307,12 +309,14 @@ def _copy_attachments(copy: Session, copies: dict[str, str]) -> None:
 
 
 def _end(copy: Session, *, resumes: bool) -> None:
-    """Resume the last turn, or close it."""
+    """Resume the last turn, or close it. A text that was for no agent gets a turn."""
     tx = SessionTransaction.lock(copy.pk)
     last = ChatMessage.objects.filter(session=copy).order_by("sequence").last()
-    if last is None or not last.turn_id or last.type == MessageType.TURN_DONE:
+    if last is None or last.type == MessageType.TURN_DONE or not (last.turn_id or (is_talk(last) and resumes)):
         return
-    if resumes:
+    if is_talk(last):
+        answer_talk(tx, last.text, copy.owner)
+    elif resumes:
         resume_turn(tx, last.turn_id, copy.owner)
     else:
         done = ChatMessage(type=MessageType.TURN_DONE, turn_id=last.turn_id, mode=last.mode, duration_seconds=0.0)

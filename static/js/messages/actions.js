@@ -160,13 +160,15 @@ function connectPast() {
 
 /** Forks, and resolves to the address of the fork, which will show what became of the workspace files. */
 export async function forked(command) {
-  const patience = setTimeout(() => toast(words.forking, { seconds: FORKING }), SOON);
+  let done = () => {};
+  const patience = setTimeout(() => (done = toast(words.forking, { seconds: FORKING })), SOON);
   try {
     const { url, notice: aboutFiles } = await live.request({ type: "fork", ...command });
     keepInTab(FORKED, aboutFiles || null);
     return url;
   } finally {
     clearTimeout(patience);
+    done();
   }
 }
 

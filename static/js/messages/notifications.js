@@ -45,7 +45,8 @@ let lastAsked = ""; // the last question, with the id of its message
 /** Notifies of what the agent asks, once: the message with it may follow the status, which is set again and again. */
 function tellWaiting(isLate = false) {
   if (page.dataset.status !== "waiting") return;
-  const question = [...document.querySelectorAll("#messages [data-asks]")].at(-1);
+  const question = [...document.querySelectorAll("#messages [data-asks]:not([data-mine=yes])")].at(-1);
+  if (!question && document.querySelector("#messages [data-asks]")) return; // it waits for others
   if (!question) return isLate ? tell(words.agentWaits) : void setTimeout(tellWaiting, ASKED_WITHIN_MS, true);
   const { asks } = question.dataset;
   const key = `${question.closest("article").id} ${asks}`;
