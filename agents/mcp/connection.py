@@ -202,6 +202,8 @@ class Connection:
                 said = "".join(f" Its last error output: {note}." for note in notes)
                 logger.warning("MCP server %s: %s. Parley tries again from time to time.%s", self.name, problem, said)
             self._problem = problem
+            if self._is_closed:  # the error has taken the place of the cancellation
+                return
             if pause := PAUSES[min(failures, len(PAUSES)) - 1]:
                 self._settled.set()
                 self._wanted.clear()

@@ -12,6 +12,7 @@ from chat.dispatch import amend
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import Attachment, ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.projections.context import context
+from chat.queries.cast import agents_from
 from chat.queries.messages import changes_since
 from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import create_session
@@ -113,6 +114,19 @@ def test_fork_runs_where_an_answer_is_missing(session: Session, ana: User, at: i
     made = fork(session=session, author=ana, message_id=fill(session, *WHOLE)[at].pk, run=True)
     assert (SessionRun.objects.get(pk=made.pk).state == "running") == runs
     assert ([row.type for row in live(made)][-1] == "turn_done") != runs
+
+
+@pytest.mark.parametrize(("run", "text"), [(True, None), (True, "Ho"), (False, "Ho")])
+def test_fork_at_a_text_for_no_agent_is_answered(session: Session, ana: User, run: bool, text: str | None) -> None:
+    """RUN-13, RUN-17: such a text has no turn that could go on, so one follows it."""
+    fill(session, *WHOLE)
+    (talk,) = fill(session, {**HI, "for_agent": False}, turn_id="")
+    made = fork(session=session, author=ana, message_id=talk.pk, run=run, text=text)
+    state = SessionRun.objects.get(pk=made.pk)
+    assert (state.state, state.wanted) == (("running", 1) if run else ("idle", 0))
+    assert [row.type for row in live(made)][-2:] == (["text", "turn_start"] if run else ["turn_done", "text"])
+    assert agents_from(live(made)[-1]) == ([made.agent] if run else [])
+    check_context(live(made))
 
 
 def test_fork_takes_excluded_and_edited_as_they_are(session: Session, ana: User) -> None:

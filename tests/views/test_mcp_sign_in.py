@@ -6,6 +6,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from html import unescape
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -13,6 +14,7 @@ import httpx2
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from agents.mcp.sign_in import Grant, SignInEnded
@@ -225,6 +227,17 @@ def test_sign_in_that_has_ended_is_shown_as_expired(page: Client, server: McpSer
     assert 'value="connect"' in shown
     connected(page, server)
     assert McpServer.objects.get().sign_in_status == "connected"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_token_that_is_renewed_while_its_server_is_removed_is_kept(page: Client, server: McpServer) -> None:
+    """UI-19: a refresh token works once; the server can be restored, and nothing uses it until then."""
+    before = connected(page, server)
+    after = replace(before, access_token="new")
+    McpServer.objects.filter(pk=server.pk).update(removed_at=timezone.now())
+    assert mcp_sign_in.end_renewal(server.pk, before, after) is None
+    McpServer.objects.filter(pk=server.pk).update(removed_at=None)
+    assert mcp_sign_in.grant_of(server.pk) == after
 
 
 @pytest.mark.django_db(transaction=True)

@@ -317,6 +317,20 @@ async def test_a_call_ends_the_pause_before_the_next_attempt(monkeypatch: pytest
                 assert (await run(found["add"], first=2, second=3)).content == "5"
 
 
+async def test_a_call_on_a_closed_connection_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """UI-16: a turn can have tools of a server whose settings were changed since."""
+    monkeypatch.setattr(connection, "PAUSES", (3600.0,))
+    monkeypatch.setattr(connection, "SHORTEST_PAUSE", 0.01)
+    async with http_server(internal_hosts=("127.0.0.1",)) as (config, process), opened(config) as servers:
+        found = await tools(servers)
+        process.kill()
+        await process.wait()
+        assert (await run(found["add"], first=2, second=3)).is_error
+    async with asyncio.timeout(20):
+        refused = await run(found["add"], first=2, second=3)
+    assert (refused.is_error, "not available now" in refused.content) == (True, True)
+
+
 async def test_a_call_to_a_web_address_that_dies_fails() -> None:
     async with http_server(internal_hosts=("127.0.0.1",)) as (config, _), opened(config) as servers:
         found = await tools(servers)
