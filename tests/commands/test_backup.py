@@ -438,3 +438,18 @@ def lines_of_extraction(folder: Path, files: int) -> int:
 def test_the_work_of_a_restore_grows_with_its_files(tmp_path: Path) -> None:
     """OPS-06: four times the files are four times the work, not sixteen."""
     assert lines_of_extraction(tmp_path, 400) < 5 * lines_of_extraction(tmp_path, 100)
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_file_has_its_permissions_whatever_the_umask_is(tmp_path: Path, umask: int) -> None:
+    """OPS-06: a command that makes the data folder private has another one."""
+    with ArchiveWriter(tmp_path / "a.tar") as writer:
+        writer.add("run.sh", io.BytesIO(b"#!/bin/sh"), 9, mode=0o755)
+        writer.finish(made_at="now", database="sqlite", migrations=[], key="")
+    before = os.umask(umask)
+    try:
+        with closing(Archive(tmp_path / "a.tar")) as found:
+            found.extract("run.sh", tmp_path / "out" / "run.sh")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "out" / "run.sh").stat().st_mode) == 0o755

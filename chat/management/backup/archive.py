@@ -148,10 +148,11 @@ class Archive:
         if info.issym():
             path.symlink_to(info.linkname)
             return
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, info.mode & 0o777)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, OWNER_ONLY_FILE)
         with os.fdopen(handle, "wb") as file, self.open(name) as source:
             while chunk := source.read(1 << 20):
                 file.write(chunk)
+            os.fchmod(handle, info.mode & 0o777)  # which `os.open` would lessen by the umask of this process
             file.flush()
             os.fsync(file.fileno())
 
