@@ -141,7 +141,9 @@ class SocketViewer(Viewer[Client]):
         self.socket.send(**command)
 
     async def settle(self) -> None:
-        if self.socket.close_code is not None:
+        self.link = None
+        # A client asks once at a time on a socket: the answer to an earlier sync would pass for that to the last one.
+        if self.socket.close_code is not None or self.client.asking:
             await self.cut()
         await super().settle()
 
