@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
+from django.db.models import Model
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
@@ -50,6 +51,11 @@ def log_change(user: User, session: Session, message: str | list[dict[str, Any]]
         action_flag=flag,
         change_message=message if isinstance(message, str) else json.dumps(message),
     )
+
+
+def log_row(user: User, row: Model, message: str) -> None:
+    """Log a change of a row that is no session within the caller's transaction."""
+    LogEntry.objects.log_actions(user.pk, [row], CHANGE, change_message=message, single_object=True)
 
 
 def log_fields(user: User, session: Session, fields: list[str]) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -96,7 +95,7 @@ def erase_users(
 ) -> HttpResponse | None:
     def erase(user: User) -> Erasure:
         message = gettext("Requested to erase the account.")
-        LogEntry.objects.log_actions(request.user.pk, [user], CHANGE, change_message=message, single_object=True)
+        audit_log.log_row(request.user, user, message)
         return requests.request_user(user=user, author=request.user)
 
     def describe(user: User) -> ErasurePreview:

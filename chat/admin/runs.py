@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.db import transaction
 from django.db.models import Count, F, Q, QuerySet
 from django.db.models.functions import Now
@@ -115,10 +114,6 @@ def confirmed(
     return render(request, "admin/chat/confirm.html", values)
 
 
-def log_worker(request: StaffRequest, worker: Worker, message: str) -> None:
-    LogEntry.objects.log_actions(request.user.pk, [worker], CHANGE, change_message=message, single_object=True)
-
-
 @admin.action(description=gettext_lazy("Drain…"), permissions=["operate"])
 def drain(model_admin: WorkerAdmin, request: StaffRequest, chosen: QuerySet[Worker]) -> HttpResponse | None:
     workers = list(chosen.filter(draining=False)[:MAX_ROWS])
@@ -139,7 +134,7 @@ def _set_draining(request: StaffRequest, workers: list[Worker], *, draining: boo
         with transaction.atomic():
             if operating.set_draining(worker_id=worker.pk, draining=draining):
                 changed += 1
-                log_worker(request, worker, audit_log.DRAINED if draining else audit_log.UNDRAINED)
+                audit_log.log_row(request.user, worker, audit_log.DRAINED if draining else audit_log.UNDRAINED)
     text = ngettext("Changed %(count)d worker.", "Changed %(count)d workers.", changed)
     messages.success(request, text % {"count": changed})
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -97,9 +96,7 @@ def _apply(request: StaffRequest, rows: list[Schedule], change: Callable[[Schedu
             with transaction.atomic():
                 if change(row):
                     changed += 1
-                    LogEntry.objects.log_actions(
-                        request.user.pk, [row], CHANGE, change_message=message, single_object=True
-                    )
+                    audit_log.log_row(request.user, row, message)
         except ServiceError as error:
             errors.add(error.message)
     for words in sorted(errors):

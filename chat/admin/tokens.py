@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -15,6 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from chat.admin import audit_log
 from chat.admin.base import ReadOnly, time_column
 from chat.admin.permissions import StaffRequest, may_touch
 from chat.errors import ServiceError
@@ -71,9 +71,7 @@ class TokenAdmin(ReadOnly, Admin):
                 messages.error(request, error.message)
                 continue
             log_message = gettext("Revoked the API token “%(name)s”.") % values
-            LogEntry.objects.log_actions(
-                request.user.pk, [token.user], CHANGE, change_message=log_message, single_object=True
-            )
+            audit_log.log_row(request.user, token.user, log_message)
             messages.success(request, gettext("“%(name)s” of %(person)s is revoked.") % values)
 
 
