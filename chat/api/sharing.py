@@ -11,12 +11,13 @@ from django.urls import reverse
 from ninja import Router, Schema
 from pydantic import Field
 
+from agents.messages import Json
 from chat.api.auth import ApiRequest, session_of
 from chat.api.message_schemas import SESSION_ID
 from chat.api.parsing import Body, RowId
 from chat.api.responses import json_response, no_content
 from chat.api.schemas import RoleName
-from chat.models import SessionRole, User
+from chat.models import Invitation, SessionRole, User, WorkspaceInvitation
 from chat.services.people import sharing
 from chat.services.people.invitation_links import MAX_USES
 
@@ -166,18 +167,7 @@ def unshare(request: ApiRequest, session_id: str, user_id: RowId) -> HttpRespons
 def list_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
     """Only the owner may."""
     session = session_of(request, session_id, SessionRole.OWNER)
-    invitations = [
-        {
-            "id": each.pk,
-            "role": each.role,
-            "created_by": each.created_by.sender,
-            "uses": each.uses,
-            "max_uses": each.max_uses,
-            "created_at": each.created_at.isoformat(),
-            "expires_at": each.expires_at.isoformat(),
-        }
-        for each in sharing.invitations(session)
-    ]
+    invitations = [invitation_out(each, each.role) for each in sharing.invitations(session)]
     return json_response(request, {"invitations": invitations})
 
 
@@ -233,6 +223,19 @@ def accept_invitation(request: ApiRequest, body: InvitationToken) -> HttpRespons
     """
     session = sharing.accept(token=body.token, user=request.user)
     return json_response(request, {"session": session.pk}, tagged=False)
+
+
+def invitation_out(link: Invitation | WorkspaceInvitation, role: str) -> Json:
+    """Return an invitation link as JSON, to a session or a workspace."""
+    return {
+        "id": link.pk,
+        "role": role,
+        "created_by": link.created_by.sender,
+        "uses": link.uses,
+        "max_uses": link.max_uses,
+        "created_at": link.created_at.isoformat(),
+        "expires_at": link.expires_at.isoformat(),
+    }
 
 
 def join_url(request: ApiRequest, token: str) -> str:

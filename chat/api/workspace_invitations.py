@@ -13,7 +13,7 @@ from chat.access import workspace_where
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body, RowId
 from chat.api.responses import json_response, no_content
-from chat.api.sharing import MAX_USES_GIVEN, MOST_USES, USES, join_url
+from chat.api.sharing import MAX_USES_GIVEN, MOST_USES, USES, invitation_out, join_url
 from chat.models import Membership
 from chat.permissions import Permission
 from chat.services.people import workspace_invitations
@@ -66,18 +66,7 @@ class CreatedWorkspaceInvitation(Schema):
 def list_invitations(request: ApiRequest, workspace_id: int) -> HttpResponse:
     """Only owners and admins may. Links whose maker no longer manages members have ended."""
     workspace = workspace_where(request.user, Permission.MANAGE_MEMBERS, workspace_id)
-    invitations = [
-        {
-            "id": each.pk,
-            "role": MEMBER,
-            "created_by": each.created_by.sender,
-            "uses": each.uses,
-            "max_uses": each.max_uses,
-            "created_at": each.created_at.isoformat(),
-            "expires_at": each.expires_at.isoformat(),
-        }
-        for each in workspace_invitations.invitations(workspace)
-    ]
+    invitations = [invitation_out(each, MEMBER) for each in workspace_invitations.invitations(workspace)]
     return json_response(request, {"invitations": invitations})
 
 
