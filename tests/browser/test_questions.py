@@ -216,6 +216,7 @@ async def test_who_is_late_sees_the_answer_of_the_first(ana: Person, model: Wire
     await ana.page.reload()
     await ana.sees_connection("Connected")
     await asked(ana, model, CONFIRMATION)
+    await expect(card(ana, "Delete the table?")).to_be_visible()  # the session can be waiting before the card is drawn
     holding = True
     await card(bo, "Delete the table?").get_by_role("button", name="Delete it").click()
     await expect(card(bo, "Delete the table?")).to_contain_text("Bo answered")
