@@ -20,7 +20,7 @@ from chat.models import ApprovalRule, McpServer
 from chat.services.people import workspace_invitations
 from chat.services.sessions import schedules
 from tests.access.people import ADMIN, MESSAGE, OWNER, STAFF, People
-from tests.support.effort import share_of
+from tests.support.effort import one_of, share_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files"), pytest.mark.both_databases]
 # Beside what other pages get: numbers beyond a column's 64 bits, dates, JSON and lists that name no row.
@@ -133,7 +133,7 @@ def throw_in_each_field(client: Client, forms: Iterable[Form]) -> int:
     for form in forms:
         for name in distinct(form):
             count += 1
-            for junk in share_of(JUNK, count):
+            for junk in one_of(JUNK, count):
                 throw(client, "POST", form.address, {**form.values, name: junk})
         for junk in share_of(JUNK, count):
             throw(client, "POST", form.address, dict.fromkeys(form.values, junk))
@@ -168,8 +168,8 @@ def test_junk_in_lists(root: Client, model: type[models.Model]) -> None:
         names.update(f"{field.name}{lookup}" for lookup in share_of(LOOKUPS, number))
     for link in BeautifulSoup(root.get(path).content, "html.parser").select("a[href^='?']"):
         names.update(pair.partition("=")[0] for pair in str(link["href"])[1:].split("&"))
-    for number, name in enumerate(sorted(names)):
-        for junk in share_of(JUNK, number):
+    for number, name in enumerate(sorted(names), len(model.__name__)):
+        for junk in one_of(JUNK, number):
             throw(root, "GET", path, {name: junk})
 
 

@@ -19,3 +19,8 @@ def cases(count: int) -> int:
 def share_of(items: Sequence[Case], number: int) -> Sequence[Case]:
     """Return the items to try in round `number`: every fourth one, so that four rounds cover each item once."""
     return items if ALL else items[number % SHARE :: SHARE]
+
+
+def one_of(items: Sequence[Case], number: int) -> Sequence[Case]:
+    """Return the item to try in round `number`, for rounds of which there are many more than items."""
+    return items if ALL else items[number % len(items) :][:1]

@@ -95,11 +95,19 @@ class Viewer(Generic[Client]):
         raise NotImplementedError
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait for a condition that frames change."""
-        async with asyncio.timeout(PATIENCE):
-            while not condition():
-                self._changed.clear()
-                await self._changed.wait()
+        """Wait for a condition that frames change; fail with what the viewer knows."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not condition():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError as error:
+            raise AssertionError(f"{self._known()} waits in vain; the last frames: {self.frames[-3:]}") from error
+
+    def _known(self) -> str:
+        client = self.client
+        asked = f"wants_sync={client.wants_sync} asking={client.asking} caught_up={client.caught_up}"
+        return f"The {self.protocol} viewer at revision {client.revision} ({asked})"
 
     async def settle(self) -> None:
         """Make the link good, sync once more, and wait for the answer."""
@@ -139,6 +147,9 @@ class SocketViewer(Viewer[Client]):
 
     def send(self, command: Json) -> None:
         self.socket.send(**command)
+
+    def _known(self) -> str:
+        return f"{super()._known()}, closed with {self.socket.close_code},"
 
     async def settle(self) -> None:
         self.link = None
