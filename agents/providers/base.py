@@ -50,6 +50,9 @@ class Provider(Protocol):
     def name(self) -> str:
         """The name under which it is configured ("anthropic")."""
 
+    def prepare(self) -> None:
+        """Load what the first request needs, so that it does not wait for it. From any thread, which it blocks."""
+
     def stream(self, request: Request) -> AsyncIterator[ProviderEvent]:
         """Ask the model; end with ResponseDone. Raises ProviderError. Cancelling it closes the connection."""
 

@@ -100,6 +100,9 @@ class ScriptedProvider:
         self._models = list(models)
         self._script = script if callable(script) else iter(script)
 
+    def prepare(self) -> None:
+        """Do nothing: there is nothing to load."""
+
     async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
         self.requests.append(request)
         self.streaming += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import cast
 
@@ -51,14 +51,16 @@ class AnthropicProvider(SdkProvider[AsyncAnthropic]):
     def _body(self, request: Request, dialect: Dialect) -> Json:
         return to_request(request, self.name, dialect)
 
+    def _call(self, dialect: Dialect) -> Callable[..., Opening]:
+        return cast(Callable[..., Opening], self.client.messages.with_streaming_response.create)
+
     def _open(self, body: Json, dialect: Dialect) -> Opening:
         # As extra_body nothing is walked and checked that the SDK would send as it is, and nothing is missing that
         # its parameters no longer know but servers do (temperature).
         rest = {name: value for name, value in body.items() if name not in {"model", "max_tokens"}}
-        opening = self.client.messages.with_streaming_response.create(
+        return self._call(dialect)(
             model=body["model"], max_tokens=body["max_tokens"], messages=[], stream=True, extra_body=rest
         )
-        return cast(Opening, opening)
 
     def _other_dialects(self, dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:
         return other_dialects(dialect, refusal, body)

@@ -46,6 +46,9 @@ class DemoProvider:
         self.name = name
         self._tokens_per_second = tokens_per_second
 
+    def prepare(self) -> None:
+        """Do nothing: there is nothing to load."""
+
     async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
         async for event in play(_typed(_answer(request), request, self._tokens_per_second), self.name):
             yield event

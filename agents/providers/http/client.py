@@ -70,7 +70,7 @@ Decoder = StreamDecoder | DocumentDecoder
 
 
 class SdkProvider(abc.ABC, Generic[Client]):
-    """A Provider on an SDK. Its client is made at the first use, in the event loop, and lives until close().
+    """A Provider on an SDK. Its client is made by prepare(), or at the first use, and lives until close().
 
     `first_timeout` bounds the wait for the answer's first bytes, `timeout` the silence between two pieces of it.
     `max_retries` are the SDK's own, for a failure before the answer begins (see ProviderError.sdk_retried). `key_hint`
@@ -120,6 +120,11 @@ class SdkProvider(abc.ABC, Generic[Client]):
         if self._client is None:
             self._client = self._make_client()
         return self._client
+
+    def prepare(self) -> None:
+        """Read the trusted certificates and load the SDK's module of the call: 50 ms that would stop the event loop."""
+        with suppress(ValueError, httpx2.InvalidURL):  # an address that is none: the first request says so
+            self._call(self.dialect)
 
     async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
         """Ask the model. To hang up early, cancel the task or close this generator (contextlib.aclosing)."""
@@ -185,6 +190,10 @@ class SdkProvider(abc.ABC, Generic[Client]):
     @abc.abstractmethod
     def _body(self, request: Request, dialect: Dialect) -> Json:
         """Map the request to the vendor's form."""
+
+    @abc.abstractmethod
+    def _call(self, dialect: Dialect) -> Callable[..., Opening]:
+        """Return the SDK's call that asks a model."""
 
     @abc.abstractmethod
     def _open(self, body: Json, dialect: Dialect) -> Opening:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -78,14 +78,15 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
         to_request = responses_request.to_request if dialect.responses else openai_request.to_request
         return to_request(request, self.name, dialect)
 
+    def _call(self, dialect: Dialect) -> Callable[..., Opening]:
+        calls = self.client.responses if dialect.responses else self.client.chat.completions
+        return cast(Callable[..., Opening], calls.with_streaming_response.create)
+
     def _open(self, body: Json, dialect: Dialect) -> Opening:
         # As extra_body nothing is walked and checked that the SDK would send as it is (1 ms per 30 messages).
         rest = {name: value for name, value in body.items() if name != "model"}
-        if dialect.responses:
-            responses = self.client.responses.with_streaming_response
-            return cast(Opening, responses.create(model=body["model"], stream=True, extra_body=rest))
-        completions = self.client.chat.completions.with_streaming_response
-        return cast(Opening, completions.create(model=body["model"], messages=[], stream=True, extra_body=rest))
+        needed: Json = {} if dialect.responses else {"messages": []}
+        return self._call(dialect)(model=body["model"], **needed, stream=True, extra_body=rest)
 
     def _other_dialects(self, dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:
         return other_dialects(dialect, refusal, body)
