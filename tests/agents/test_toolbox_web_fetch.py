@@ -258,7 +258,7 @@ def test_unpacking_stops_at_the_limit() -> None:
 
 
 async def test_web_fetch_gives_up_on_a_silent_server(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_client, "TOTAL_SECONDS", 0.05)
+    monkeypatch.setattr(web_client, "TOTAL_SECONDS", 1.0)
     reader_waits = socket.create_server(("127.0.0.1", 0))
     with reader_waits:
         site.port = reader_waits.getsockname()[1]
