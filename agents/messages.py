@@ -80,12 +80,22 @@ class Thinking:
         return self.provider == provider and self.model in ("", model)
 
 
+# The key of arguments that a model did not write as a JSON object: its value is what it wrote.
+UNREADABLE = "_raw"
+
+
+def unreadable_text(arguments: object) -> str | None:
+    """Return what a model wrote instead of a JSON object; None if it wrote one."""
+    text = arguments.get(UNREADABLE) if isinstance(arguments, dict) and len(arguments) == 1 else None
+    return text if isinstance(text, str) else None
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A model asks for a tool. `raw` is the arguments' JSON text as the model wrote it, "" when unknown.
 
     A provider that takes text sends `raw` while it still says the same as `arguments` (see `arguments_text`).
-    `arguments` is always an object; text that is not one is kept as `{"_raw": text}` and the tool refuses it.
+    `arguments` is always an object; text that is not one is kept as `{UNREADABLE: text}` and the tool refuses it.
     `data` is as in Text; OpenAI's Responses API: `item_id` and `after`. `approved`: people have agreed to the call.
     """
 

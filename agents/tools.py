@@ -18,7 +18,7 @@ from agents.elicitation import Elicitation
 from agents.errors import ToolError
 from agents.foreign_text import ForeignText
 from agents.knowledge import Knowledge
-from agents.messages import Json, Message, ToolCall, ToolResult
+from agents.messages import UNREADABLE, Json, Message, ToolCall, ToolResult
 from agents.questions import Question
 from agents.safe_text import cut, safe_text
 from agents.sandbox.command import Sandbox
@@ -138,7 +138,7 @@ class Tool:
             return failed(call, _words(error.original if isinstance(error, ThreadError) else error))
 
     def _validated(self, call: ToolCall) -> dict[str, Any]:
-        if "_raw" in call.arguments:
+        if UNREADABLE in call.arguments:
             raise ToolError(f"The arguments of {self.name} are not a JSON object. Call it again with valid JSON.")
         if self.arguments is None:
             return {"arguments": dict(call.arguments)}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import NoReturn
 
-from agents.messages import Json, ToolCall
+from agents.messages import UNREADABLE, Json, ToolCall
 
 
 def read_arguments(text: str) -> Json:
-    """Read them; text that is no JSON object is kept as {"_raw": text}, for the tool to refuse."""
+    """Read them; text that is no JSON object is kept as {UNREADABLE: text}, for the tool to refuse."""
     if not text.strip():
         return {}
     value = _loads(text)
-    return value if isinstance(value, dict) else {"_raw": text}
+    return value if isinstance(value, dict) else {UNREADABLE: text}
 
 
 def arguments_text(call: ToolCall) -> str:

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.providers.arguments import read_arguments
 from chat.models import ChatMessage
+from chat.rendering.messages.as_markdown import as_markdown
 from chat.rendering.messages.frames import message_html
 from chat.rendering.text.json_text import DEEPEST, coloured, laid_out
 from chat.snapshots import MessageSnapshot
@@ -21,9 +23,12 @@ VALUES = st.recursive(
 )
 
 
-def shown(result: str, tool: str = "web_fetch") -> list[str]:
+NONE: dict[str, object] = {}
+
+
+def shown(result: str, tool: str = "web_fetch", arguments: object = NONE) -> list[str]:
     """The texts of the card's <pre> elements as a browser reads them: it drops a newline right after the tag."""
-    row = ChatMessage(id="m_1", session_id="s_1", type="tool_group", tool_name=tool, arguments={}, result=result)
+    row = ChatMessage(id="m_1", session_id="s_1", type="tool_group", tool_name=tool, arguments=arguments, result=result)
     html = message_html(MessageSnapshot.from_row(row))
     inside = [part.split(">", 1)[1].split("</pre>")[0] for part in html.split("<pre")[1:]]
     return [unescape(re.sub("<[^>]*>", "", text.removeprefix("\n"))) for text in inside]
@@ -55,6 +60,15 @@ def test_layout_is_that_of_json_itself(value: object) -> None:
 )
 def test_what_cannot_be_laid_out_is_shown_as_it_is(text: str) -> None:
     assert laid_out(text) == text
+
+
+@pytest.mark.parametrize("text", ['{"url": "https://', "[1, 2]", "plain <b>text</b>"])
+def test_arguments_that_are_no_object_are_shown_as_the_model_wrote_them(text: str) -> None:
+    """UI-02: in the card and in what is copied of it, without the key under which the row has them."""
+    arguments = read_arguments(text)
+    assert shown("Not a JSON object.", arguments=arguments)[0] == laid_out(text)
+    row = ChatMessage(id="m_1", session_id="s_1", type="tool_group", tool_name="web_fetch", arguments=arguments)
+    assert as_markdown(MessageSnapshot.from_row(row)) == f"**web_fetch**\n\n```\n{text}\n```"
 
 
 @pytest.mark.parametrize("text", ["\nsecond line", "\n\nthird line", "first line\n"])

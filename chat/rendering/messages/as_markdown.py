@@ -7,6 +7,7 @@ import re
 
 from django.urls import reverse
 
+from agents.messages import unreadable_text
 from chat.projections.fences import fenced
 from chat.rendering.text.json_text import laid_out
 from chat.snapshots import AttachmentSnapshot, MessageSnapshot, ToolSnapshot
@@ -27,7 +28,10 @@ def _link(file: AttachmentSnapshot, site: str) -> str:
 
 def _tool(tool: ToolSnapshot) -> str:
     parts = [f"**{tool.name}**"]
-    if tool.arguments:
+    unreadable = unreadable_text(tool.arguments)
+    if unreadable is not None:
+        parts.append(fenced(unreadable, ""))
+    elif tool.arguments:
         parts.append(fenced(laid_out(json.dumps(tool.arguments, ensure_ascii=False, default=str)), "json"))
     if tool.result:
         result = laid_out(tool.result)

@@ -15,7 +15,7 @@ from django.utils.functional import cached_property
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
-from agents.messages import Json
+from agents.messages import Json, unreadable_text
 from agents.toolbox.web_search import ORIGIN
 from chat.rendering.messages.file_changes import FileChange, change_of
 from chat.rendering.messages.written_arguments import arguments_html
@@ -212,7 +212,9 @@ class ToolCard:
     @cached_property
     def arguments(self) -> Output:
         """The arguments in full, coloured once the call is over."""
-        text = _json(self.tool.arguments) if self.tool.arguments not in ({}, None) else ""
+        text = unreadable_text(self.tool.arguments)
+        if text is None:
+            text = _json(self.tool.arguments) if self.tool.arguments not in ({}, None) else ""
         return output(text, in_colour=self.is_over)
 
     @cached_property

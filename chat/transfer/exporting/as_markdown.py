@@ -12,7 +12,7 @@ from django.utils.html import escape
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.messages import Source
+from agents.messages import Source, unreadable_text
 from agents.sources import cited, is_web_address, read_sources
 from chat.models import TURN_MARKERS, Attachment, ChatMessage, MessageRole, MessageStatus, MessageType, Session
 from chat.projections.fences import contained, escaped, fenced
@@ -116,8 +116,11 @@ def _tool_title(row: ChatMessage) -> str:
 
 
 def _tool(row: ChatMessage) -> list[str]:
-    arguments = json.dumps(row.arguments, ensure_ascii=False, indent=2, default=str) if row.arguments else ""
-    return [fenced(part, language) for part, language in ((arguments, "json"), (row.result, "text")) if part]
+    language, arguments = "text", unreadable_text(row.arguments)
+    if arguments is None:
+        language, arguments = "json", json.dumps(row.arguments, ensure_ascii=False, indent=2, default=str)
+    parts = ((arguments if row.arguments else "", language), (row.result, "text"))
+    return [fenced(text, name) for text, name in parts if text]
 
 
 def _list(files: Sequence[Attachment]) -> list[str]:
