@@ -15,6 +15,7 @@ from django.utils.functional import cached_property
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
+from agents.approval import TELLING
 from agents.messages import Json, unreadable_text
 from agents.toolbox.web_search import ORIGIN
 from chat.rendering.messages.file_changes import FileChange, change_of
@@ -51,8 +52,6 @@ _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _PROGRESS = re.compile(r"(?P<value>[0-9.]+) of (?P<total>[0-9]+(?:\.[0-9]+)?)(?:: (?P<text>.*))?")
 # How the result of a command ends that has failed, by `note` in `agents/toolbox/terminal.py`.
 _EXIT_CODE = re.compile(r"(?:^|\n)\[Exit code -?[0-9]+\]$")
-# The most informative argument: the first of these that is given.
-_TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
 _STATES = {
     "streaming": "writing",
     "pending": "waiting",
@@ -260,7 +259,7 @@ def _telling(arguments: object) -> object:
         return arguments
     if len(arguments) == 1:
         return next(iter(arguments.values()))
-    return next((arguments[name] for name in _TELLING if isinstance(arguments.get(name), str)), arguments)
+    return next((arguments[name] for name in TELLING if isinstance(arguments.get(name), str)), arguments)
 
 
 def _json(value: object) -> str:
