@@ -44,7 +44,7 @@ class SignInForm(AuthenticationForm):
         except RateLimited as refused:
             raise forms.ValidationError(refused.message, code=refused.code) from refused
         cleaned = super().clean()
-        login_throttle.right(username=username, request=self.request)
+        login_throttle.password_was_right(username=username, request=self.request)
         return cleaned
 
 

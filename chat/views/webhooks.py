@@ -54,13 +54,13 @@ def webhooks(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
         return _page(request, workspace)
     part = request.POST.get("part", "")
     try:
-        said = PARTS[part](request, workspace) if part in PARTS else None
+        response = PARTS[part](request, workspace) if part in PARTS else None
     except ServiceError as refused:
         values = {"refused": {part: refused.message}, "refused_id": _webhook_id(request)}
         if part != "add" and not (part == "change" and refused.code != "no_such_webhook"):
             values["problem"] = refused.message
         return _page(request, workspace, values, status=status_of(refused))
-    return said or redirect("webhooks", workspace.pk)
+    return response or redirect("webhooks", workspace.pk)
 
 
 def _given(request: SignedInRequest) -> Given:
@@ -163,14 +163,14 @@ def _page(
     values = {
         "workspace": workspace,
         "webhooks": [_shown(request, each, more) for each in service.webhooks_of(request.user, workspace.pk)],
-        "new": _asked(request, "new") if "add" in refused else Fields("new"),
+        "new": _submitted(request, "new") if "add" in refused else Fields("new"),
         "refused": {},
         **more,
     }
     return render(request, "workspace/webhooks.html", values, status=status)
 
 
-def _asked(request: SignedInRequest, prefix: str) -> Fields:
+def _submitted(request: SignedInRequest, prefix: str) -> Fields:
     given = _given(request)
     return Fields(prefix, given.url, given.events, given.include_text, given.is_enabled)
 
@@ -183,7 +183,7 @@ def _shown(request: SignedInRequest, row: Webhook, more: Values) -> Values:
     return {
         "row": row,
         "events": [WebhookEvent(each).label for each in row.events if each in WebhookEvent.values],
-        "fields": _asked(request, prefix) if is_refused else stored,
+        "fields": _submitted(request, prefix) if is_refused else stored,
         "is_open": is_refused,
         "deliveries": deliveries,
         "is_watched": more.get("sent") == row.pk,

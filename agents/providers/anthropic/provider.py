@@ -19,7 +19,7 @@ from agents.providers.http.client import Opening, SdkProvider
 from agents.providers.http.transport import client_options
 
 MOST_LISTED = 1_000
-# What a request is nothing without.
+# Parameters that are never left out: without them the request would be another one.
 NEEDED = frozenset({"model", "messages", "max_tokens", "system", "tools", "tool_choice", "thinking.type"})
 NO_BUDGETS = re.compile(r"thinking\.type\.enabled.{0,5} is not supported|budget_tokens.{0,40}not supported")
 NO_ADAPTIVE = re.compile(r"(?i)adaptive.{0,40}not supported|not support adaptive")
@@ -55,8 +55,8 @@ class AnthropicProvider(SdkProvider[AsyncAnthropic]):
         return cast(Callable[..., Opening], self.client.messages.with_streaming_response.create)
 
     def _open(self, body: Json, dialect: Dialect) -> Opening:
-        # As extra_body nothing is walked and checked that the SDK would send as it is, and nothing is missing that
-        # its parameters no longer know but servers do (temperature).
+        # The SDK sends extra_body as it is: without checks, which take time, and with parameters that servers take
+        # but the SDK no longer has (temperature).
         rest = {name: value for name, value in body.items() if name not in {"model", "max_tokens"}}
         return self._call(dialect)(
             model=body["model"], max_tokens=body["max_tokens"], messages=[], stream=True, extra_body=rest
@@ -74,7 +74,7 @@ class AnthropicProvider(SdkProvider[AsyncAnthropic]):
 
 
 def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:
-    """Conclude from a refusal what to say differently; nothing where it is about something else."""
+    """Yield the dialects to try after a refusal, the best guess first."""
     if "thinking" in body and refusal.status != 404:
         if NO_BUDGETS.search(refusal.message):
             yield replace(dialect, budgets=False)

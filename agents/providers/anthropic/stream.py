@@ -1,4 +1,4 @@
-"""Maps the events of Anthropic's Messages stream to ProviderEvents; no I/O."""
+"""Map the events of Anthropic's Messages stream to ProviderEvents. Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Block:
 
 @dataclass
 class StreamState:
-    """What must be remembered of one stream. `tool_names`: what the names that the vendor was given stand for."""
+    """The state of one stream. `tool_names` maps the names that the vendor was given to those of the tools."""
 
     provider: str
     tool_names: Mapping[str, str] = field(default_factory=dict)
@@ -80,7 +80,7 @@ def _block_start(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
 
 
 def _delta_of_start(start: Json, block: Block) -> Iterable[ProviderEvent]:
-    """A block begins empty; should it begin with text already, that is its first delta."""
+    """Return the delta of a block's start: some servers begin it with text."""
     block.citations += start.get("citations") or []
     if start.get("signature"):
         block.signature.append(start["signature"])
@@ -133,7 +133,7 @@ def _block_stop(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
 
 
 def _rest(block: Block) -> Iterable[ProviderEvent]:
-    """Tell half a character that stayed alone."""
+    """Return half a character whose other half has not come."""
     half = block.joiner.end()
     return _piece(half, block, TextDelta if block.start["type"] == "text" else ReasoningDelta) if half else NOTHING
 
@@ -196,7 +196,7 @@ def _count(usage: object, state: StreamState) -> None:
 
 
 def usage_of(state: StreamState) -> Usage:
-    """Sum up: the vendor counts the tokens that came from or went to its cache beside the others."""
+    """Return the usage. The vendor's `input_tokens` leaves out tokens that came from or went to its cache."""
     counts = state.usage
     read, write = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens")
     fresh = counts.get("input_tokens")
@@ -205,7 +205,7 @@ def usage_of(state: StreamState) -> Usage:
 
 
 class AnthropicReader:
-    """Reads one answer; see decoding.Reader."""
+    """A `decoding.Reader` of one answer."""
 
     def __init__(self, state: StreamState) -> None:
         self._state = state
@@ -227,7 +227,7 @@ class AnthropicReader:
             raise UnreadableError(data[:200].decode(errors="replace")) from None
 
     def feed_whole(self, body: Json) -> Iterator[ProviderEvent]:
-        """Read a message as the stream that it would have been."""
+        """Read a whole message as the events of which a stream of it would consist."""
         if body.get("type") != "message":
             raise StreamedFailureError(body) if "error" in body else UnreadableError(json.dumps(body)[:200])
         for event in _as_events(body):

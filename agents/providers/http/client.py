@@ -28,7 +28,7 @@ from agents.providers.http.decoding import (
     TruncatedError,
     UnreadableError,
 )
-from agents.providers.http.errors import Endpoint, read_complaint
+from agents.providers.http.errors import Endpoint, read_error_body
 from agents.providers.http.read_pacing import connection_of, merge_deltas, pause, read_pacer
 from agents.providers.http.timeouts import ReadTimeout
 from agents.providers.http.transport import body_of, is_long_wait
@@ -43,7 +43,7 @@ LATE_USAGE = 5.0
 LATE_END = 1.0
 LISTING = 20.0
 
-# Statuses with which servers refuse what a request says, or how it is said.
+# Statuses of servers that refuse a parameter or the form of a request.
 REFUSALS = frozenset({400, 404, 405, 422})
 # Reasoning that was refused is not sent again, for so many pieces of it.
 MOST_REFUSED = 10_000
@@ -79,10 +79,10 @@ class SdkProvider(abc.ABC, Generic[Client]):
 
     default_url: str
     sdk_error: type[Exception]
-    # The SDK's error for a status that is none of success, and the words with which reasoning is refused.
+    # The SDK's error for a status other than 2xx, and what servers say when they refuse reasoning.
     refusal_error: type[Exception]
     refused_reasoning: re.Pattern[str]
-    # What is tried first with a model that nothing is known of.
+    # How a model is asked first of which nothing has been learned.
     dialect: Dialect = USUAL
     form: str
     # Where to keep what is learned; None keeps it in memory only.
@@ -208,9 +208,10 @@ class SdkProvider(abc.ABC, Generic[Client]):
         """Make the mapping of the answer."""
 
     async def _send(self, request: Request) -> tuple[httpx2.Response, Dialect]:
-        """Send the request; the response's head has come, and it is the caller's to close.
+        """Send the request. Return the response, which has its head and which the caller closes, and the dialect used.
 
-        What the server refuses of its form is left out or put differently, once each, and from then on for this model.
+        If the server refuses a parameter or the form, other dialects are tried, each once. The one that works is kept
+        for this model.
         """
         dialect = self.dialect_for(request.model)
         request = self.without_refused(request)
@@ -302,9 +303,9 @@ class SdkProvider(abc.ABC, Generic[Client]):
             await response.aclose()
 
     def _explained(self, error: Exception, model: str) -> ProviderError:
-        """Say for a person what an error of the SDK, the network or the format means."""
+        """Return the error for users that an error of the SDK, the network or the format stands for."""
         if isinstance(error, StreamedFailureError):
-            return self.endpoint.refused(read_complaint(error.body), model)
+            return self.endpoint.refused(read_error_body(error.body), model)
         if isinstance(error, UnreadableError):
             return self.endpoint.broken(str(error))
         if not isinstance(error, self.sdk_error):
@@ -312,8 +313,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
         response = getattr(error, "response", None)
         if response is None:
             return self.endpoint.unreachable(error)
-        complaint = read_complaint(getattr(error, "body", None))
-        return self.endpoint.refused(complaint, model, response.status_code, response.headers)
+        body = read_error_body(getattr(error, "body", None))
+        return self.endpoint.refused(body, model, response.status_code, response.headers)
 
     def _must_not_retry(self, error: Exception, explained: ProviderError) -> bool:
         """Return whether the loop must not repeat the request, because the SDK did, or because retries are off.
@@ -347,7 +348,7 @@ class Answer:
         self._limit = first
         self._between = between
         self._connection = connection
-        self._looks = 0
+        self._pieces = 0
 
     def __aiter__(self) -> Answer:
         return self
@@ -366,10 +367,10 @@ class Answer:
         return chunk
 
     async def pause(self) -> None:
-        """Pause after a piece of the answer, but its last; the more streams are open, the longer."""
-        self._looks += 1
+        """Pause after each piece of the answer except the last; longer the more streams are open."""
+        self._pieces += 1
         seconds = read_pacer.pause
-        if not self._reader.complete and (seconds or self._looks % BURST == 0):
+        if not self._reader.complete and (seconds or self._pieces % BURST == 0):
             await pause(seconds, self._connection)
 
     async def drain(self) -> None:

@@ -1,4 +1,4 @@
-"""Turns a response's bytes into a vendor's events: as a stream, or as the one JSON document that some servers send."""
+"""Decode the bytes of a response: a stream of events, or the one JSON document that some servers send instead."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from agents.messages import Json
 from agents.providers.http.sse import SseParser
 from agents.providers.http.surrogates import mend
 
-# Parts come in pieces under these names, and the other half of a character with the next one: the readers mend them.
+# Fields that hold a piece of a part. A character may be split between two pieces, which the readers join.
 PIECES = frozenset(
     {"text", "thinking", "partial_json", "content", "reasoning_content", "reasoning", "refusal", "arguments", "delta"}
 )
 
 
 class UnreadableError(Exception):
-    """What came is not the vendor's format; the text shows it."""
+    """The response is not in the vendor's format. The message quotes its beginning."""
 
 
 class StreamedFailureError(Exception):
@@ -40,11 +40,11 @@ class Reader(Protocol):
 
     @property
     def ended(self) -> bool:
-        """The answer is whole: a connection that breaks now has broken nothing."""
+        """Whether the answer is whole, so that a connection that breaks now loses nothing of it."""
 
     @property
     def complete(self) -> bool:
-        """Nothing more comes that matters."""
+        """Whether nothing more follows that is needed, such as usage."""
 
     def feed(self, kind: bytes, data: bytes) -> Iterable[ProviderEvent]:
         """Read one server-sent event. Raises UnreadableError, StreamedFailureError."""
@@ -57,7 +57,7 @@ class Reader(Protocol):
 
 
 class StreamDecoder:
-    """Server-sent events, as asked for."""
+    """Decodes server-sent events, which requests ask for."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -77,8 +77,8 @@ class StreamDecoder:
             yield from self._reader.feed(kind, data)
 
     def finish(self) -> Iterator[ProviderEvent]:
-        """Say what the end of the bytes means. Raises TruncatedError, UnreadableError."""
-        yield from self._last_words()
+        """Yield the last events. Raises TruncatedError, or UnreadableError if no event has come."""
+        yield from self._last_event()
         if self._reader.ended:
             yield from self._reader.finish()
         elif self._heard or not self._opening:
@@ -86,8 +86,8 @@ class StreamDecoder:
         else:
             raise UnreadableError(self._opening.decode(errors="replace"))
 
-    def _last_words(self) -> Iterator[ProviderEvent]:
-        """Some servers end without the last blank line; half an event is no event."""
+    def _last_event(self) -> Iterator[ProviderEvent]:
+        """Yield what an event without its blank line holds, with which some servers end. Raises TruncatedError."""
         for kind, data in () if self._reader.complete else self._parser.flush():
             try:
                 yield from self._reader.feed(kind, data)
@@ -96,7 +96,7 @@ class StreamDecoder:
 
 
 class DocumentDecoder:
-    """One JSON document, from a server that does not stream."""
+    """Decodes one JSON document, from a server that does not stream."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -123,7 +123,7 @@ def load(data: bytes) -> Json:
 
 
 def _load_leniently(data: bytes) -> object:
-    """Read JSON with half a surrogate pair in it, as JavaScript servers send it; what nests without end is no JSON."""
+    """Read JSON with half a surrogate pair in it, as JavaScript servers send it. Raises UnreadableError."""
     try:
         return _mended(json.loads(data))
     except (ValueError, RecursionError):

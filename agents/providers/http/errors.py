@@ -1,4 +1,4 @@
-"""Turns what an endpoint, its SDK or the network says went wrong into the error that tells a person what to do."""
+"""Map the failures of an endpoint, its SDK and the network to errors that tell users what to do."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ErrorBody:
     parameter: str = ""
 
 
-def read_complaint(body: object) -> ErrorBody:
+def read_error_body(body: object) -> ErrorBody:
     """Read an error body in any of the forms that servers use; {"error": {…}}, {"error": "…"}, {"detail": …}, text."""
     if isinstance(body, str):
         return ErrorBody("" if "<html" in body.lower() else _short(body))
@@ -162,7 +162,10 @@ def _number(text: str | None) -> float | None:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Who is asked, in a person's words; makes the errors that speak of it. The key is here only to be hidden."""
+    """A model server by the name that users know, and the errors that name it.
+
+    `key` serves only to hide it in what the server says; `key_hint` says where it is set.
+    """
 
     name: str
     url: str = field(repr=False)
@@ -175,41 +178,41 @@ class Endpoint:
         return PASSWORD.sub("//", self.url)
 
     def refused(
-        self, complaint: ErrorBody, model: str, status: int | None = None, headers: Mapping[str, str] | None = None
+        self, body: ErrorBody, model: str, status: int | None = None, headers: Mapping[str, str] | None = None
     ) -> ProviderError:
         """Make the error for a status line (or, in a stream, for an error event)."""
-        known = status or complaint.status
+        known = status or body.status
         status = known or 500
         about_request = known is None or (known < 500 and known != 429)
-        about = f"{complaint.kind} {complaint.words}"
+        about = f"{body.kind} {body.words}"
         if status == 402 or NO_CREDIT.search(about):
             problem = _("{name} reports insufficient credit.", name=self.name)
-            return NoCredit(self._quote(problem, complaint), status=status)
+            return NoCredit(self._quote(problem, body), status=status)
         if status in {401, 403}:
-            return AuthenticationFailed(self._quote(self._unauthorised(status), complaint), status=status)
+            return AuthenticationFailed(self._quote(self._unauthorised(status), body), status=status)
         if status == 413 or (about_request and TOO_LONG.search(about)):
             problem = _("The conversation is too long for {model}. Remove part of it.", model=model)
-            return ContextTooLong(self._quote(problem, complaint), status=status)
+            return ContextTooLong(self._quote(problem, body), status=status)
         if status == 404 and not model:
             words = _("{name} ({address}) doesn’t list its models.", **self._who)
-            return RequestRejected(self._quote(words, complaint), status=status)
+            return RequestRejected(self._quote(words, body), status=status)
         if model and (status == 404 or (about_request and NO_MODEL.search(about))):
             words = _("{name} ({address}) does not know the model “{model}”.", **self._who, model=model)
-            return ModelNotFound(self._quote(words, complaint), status=status)
+            return ModelNotFound(self._quote(words, body), status=status)
         if status == 429:
             wait = retry_after(headers or {})
-            return RateLimited(self._quote(self._busy(wait), complaint), retry_after=wait, status=status)
+            return RateLimited(self._quote(self._busy(wait), body), retry_after=wait, status=status)
         if status == 408:
             problem = _("The request to {name} timed out.", name=self.name)
-            return ResponseTimedOut(self._quote(problem, complaint), status=status)
+            return ResponseTimedOut(self._quote(problem, body), status=status)
         if status >= 500:
             problem = _("{name} is overloaded or down ({status}). Try again later.", name=self.name, status=status)
-            return Overloaded(self._quote(problem, complaint), retry_after=retry_after(headers or {}), status=status)
-        if complaint.parameter:
-            problem = _("{name} rejected the parameter “{parameter}”.", name=self.name, parameter=complaint.parameter)
-            return ParameterRefused(self._quote(problem, complaint), status=status)
+            return Overloaded(self._quote(problem, body), retry_after=retry_after(headers or {}), status=status)
+        if body.parameter:
+            problem = _("{name} rejected the parameter “{parameter}”.", name=self.name, parameter=body.parameter)
+            return ParameterRefused(self._quote(problem, body), status=status)
         problem = _("{name} rejected the request ({status}).", name=self.name, status=status)
-        return RequestRejected(self._quote(problem, complaint), status=status)
+        return RequestRejected(self._quote(problem, body), status=status)
 
     def unsendable(self, error: Exception) -> Unsendable:
         """Make the error for a request that did not get as far as the network."""
@@ -232,12 +235,12 @@ class Endpoint:
         return ConnectionLost(words)
 
     def timed_out(self, seconds: float) -> ResponseTimedOut:
-        """Make the error for silence."""
+        """Make the error for a server that sends nothing for so many seconds."""
         words = _("{name} ({address}) sent nothing for {seconds} seconds.", **self._who, seconds=f"{seconds:g}")
         return ResponseTimedOut(words)
 
     def broken(self, detail: str) -> ResponseBroken:
-        """Make the error for bytes that are no model's answer."""
+        """Make the error for a response that is not in the vendor's format."""
         words = _(
             "Unexpected response from {name} ({address}): {detail}",
             **self._who,
@@ -268,20 +271,20 @@ class Endpoint:
             return _("{name} rejected the API key{key}.", name=self.name, key=self._key)
         return _("The API key{key} isn’t allowed to do this at {name}.", name=self.name, key=self._key)
 
-    def _quote(self, problem: TranslatableText, complaint: ErrorBody) -> TranslatableText:
+    def _quote(self, problem: TranslatableText, body: ErrorBody) -> TranslatableText:
         """Add what the server says itself."""
-        words = self._hide_keys(complaint.words)
+        words = self._hide_keys(body.words)
         return _("{problem} It says: {words}", problem=problem, words=words) if words else problem
 
     def _hide_keys(self, text: str) -> str:
-        """Servers quote the key that they refuse."""
+        """Replace keys: servers quote the one that they refuse."""
         if len(self.key) >= 8:
             text = text.replace(self.key, "[key]")
         return KEY_LIKE.sub("[key]", text)
 
 
 def _reason(error: BaseException) -> str:
-    """Say in words what lies at the bottom of a chain of network errors."""
+    """Return the cause of a network error in words, from the errors that led to it."""
     chain = list(_causes(error))
     for link in chain:
         if isinstance(link, ConnectionRefusedError):

@@ -1,4 +1,4 @@
-"""Ends a wait on which nothing came for too long, at almost no cost per read."""
+"""A timeout for the reads of a stream, at almost no cost per read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReadTimeout:
     """
 
     def __init__(self, error: Callable[[float], Exception]) -> None:
-        """`error` makes what is raised from the seconds that were waited."""
+        """`error` makes the exception to raise; it gets the number of seconds."""
         self._error = error
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -27,7 +27,7 @@ class ReadTimeout:
         self._expired = False
 
     async def wait_for(self, awaitable: Awaitable[T], seconds: float) -> T:
-        """Await it; when it takes longer than that, cancel it and raise the error."""
+        """Return the result of an awaitable. After so many seconds, cancel it and raise the error."""
         reader = asyncio.current_task()
         if reader is None:
             raise RuntimeError("only a task can wait")
@@ -47,7 +47,7 @@ class ReadTimeout:
             self._reader = None
 
     def close(self) -> None:
-        """Take the timer down."""
+        """Cancel the timer."""
         if self._timer:
             self._timer.cancel()
 

@@ -45,7 +45,7 @@ def begin(*, username: str, request: HttpRequest) -> None:
     _delay(key_of("name", name), words)
 
 
-def right(*, username: str, request: HttpRequest) -> None:
+def password_was_right(*, username: str, request: HttpRequest) -> None:
     """Reset the counts after a correct password."""
     name = _folded(username)
     browser = _known_in(request).get(_mark(name))
