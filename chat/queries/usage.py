@@ -22,7 +22,7 @@ FIGURES = {
     "turns": Count("pk", filter=Q(type=MessageType.TURN_DONE, removed_at__isnull=True)),
     "longest": Max("duration_seconds", filter=Q(removed_at__isnull=True)),
 }
-TOLD = Q(input_tokens__isnull=False) | Q(output_tokens__isnull=False) | Q(first_token_latency_ms__isnull=False)
+MEASURED = Q(input_tokens__isnull=False) | Q(output_tokens__isnull=False) | Q(first_token_latency_ms__isnull=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class Usage:
 
 
 def usage_of(session: Session, turn_id: str = "") -> Usage:
-    """Add up, in one query. What was withdrawn or removed has been paid for, and counts as tokens; not as turns.
+    """Return the figures of a session, or of one of its turns, in one query.
 
-    With a `turn_id`, only that turn counts.
+    Messages that were withdrawn or removed have been paid for: their tokens count, but not their turns.
     """
-    rows = ChatMessage.objects.filter(TOLD | Q(type=MessageType.TURN_DONE), session=session.pk)
+    rows = ChatMessage.objects.filter(MEASURED | Q(type=MessageType.TURN_DONE), session=session.pk)
     rows = rows.filter(turn_id=turn_id) if turn_id else rows
     counted = rows.values("provider", "model").annotate(**FIGURES).order_by("provider", "model")
     groups = cast("list[dict[str, Any]]", list(counted))  # the stubs do not see into FIGURES
@@ -86,14 +86,14 @@ def usage_of(session: Session, turn_id: str = "") -> Usage:
 
 def _model(group: dict[str, Any]) -> ModelUsage:
     names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-    read, written, cached, kept = (group[name] or 0 for name in names)
+    sent, received, cache_read, cache_write = (group[name] or 0 for name in names)
     price = registry().price(group["provider"], group["model"])
-    cost = cost_of(Tokens(read, written, cached, kept), price)
-    return ModelUsage(group["provider"], group["model"], read, written, cached, kept, cost)
+    cost = cost_of(Tokens(sent, received, cache_read, cache_write), price)
+    return ModelUsage(group["provider"], group["model"], sent, received, cache_read, cache_write, cost)
 
 
 def cost_of_message(message: MessageSnapshot) -> Money | None:
-    """Return what the response cost whose last message this is; None if that is not known."""
+    """Return the cost of the response of which this is the last message; None if that is not known."""
     usage = message.usage
     if usage is None:
         return None
