@@ -21,7 +21,7 @@ Approvers = Literal["", "admin", "owner"]
 APPROVERS: tuple[Approvers, ...] = ("", "admin", "owner")
 MOST_APPROVALS = 10
 
-# The first of these that a call has is its main argument; a single argument is one in any case.
+# The main argument of a call is its only one, or the first of these that it has.
 TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
 COMMANDS = ("command", "cmd")
 _RULE = re.compile(r"(?P<tool>[A-Za-z0-9_*-]{1,200})(?:\((?P<argument>[^\x00]{0,1000})\))?", re.DOTALL)

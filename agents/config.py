@@ -27,7 +27,7 @@ from agents.vendors import VENDORS, Vendor, vendor_type
 Api = Literal["responses", "chat"]
 OPENAI_ITSELF = re.compile(r"https://([a-z0-9-]+\.)*api\.openai\.com(:443)?(/|$)", re.IGNORECASE)
 
-# Of static/icons.svg.
+# Symbols of static/icons.svg.
 PromptIcon = Literal[
     "calculator",
     "clock",
@@ -103,7 +103,7 @@ class ModelConfig(_Strict):
 
 
 def _as_models(value: object) -> object:
-    """A list of names is short for models without settings of their own."""
+    """Accept a list of names for models without settings of their own."""
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return {name: {} for name in value}
     return value
@@ -150,7 +150,7 @@ class ProviderConfig(_Strict):
 
     @property
     def listed(self) -> list[str]:
-        """All models there are, where that is settled; empty where the server is asked."""
+        """All models of the provider, if the configuration lists them; empty if its server is asked."""
         return list(self.models) or (["demo"] if self.type == "demo" else [])
 
     @property
@@ -160,7 +160,7 @@ class ProviderConfig(_Strict):
 
     @property
     def needs_key(self) -> bool:
-        """A server of one's own often wants none; a key that is named is wanted."""
+        """Whether a key must be set: one that the configuration names, or that of the vendor's own server."""
         return bool(self.api_key_env) or (bool(self.vendor.key_env) and self.base_url is None)
 
 
@@ -257,7 +257,7 @@ def split_model(text: str, providers: Mapping[str, ProviderConfig]) -> tuple[str
 
 
 def problems(config: Config, env: Mapping[str, str], added: AddedTools = NO_ADDED_TOOLS) -> Iterator[str]:
-    """What the shape alone does not tell: each as "key: what is wrong and what to do".
+    """Yield what is wrong beside the shape, each as "key: what is wrong and what to do".
 
     An unknown tool is no problem if some of the operator's tools could not be loaded: it may be one of these.
     """

@@ -16,7 +16,7 @@ FinishReason = Literal["done", "pending", "limit", "waiting"]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one response; None where the server does not tell.
+    """Tokens of one response; None where the server does not say.
 
     `input_tokens` counts cached ones too, `output_tokens` those of the reasoning.
     """
@@ -101,7 +101,7 @@ class ToolOutput:
 class ToolAsked:
     """A running tool asks people something, and waits: the payload of an `agents.elicitation.Elicitation`.
 
-    It asks one thing after the other, so that the next event of the kind comes after a ToolAnswered.
+    A tool asks one question at a time: the next ToolAsked of a call comes after its ToolAnswered.
     """
 
     call_id: str
@@ -110,7 +110,7 @@ class ToolAsked:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswered:
-    """A running tool has the answer to what it asked. `withdrawn`: no one gave it, and it waits no longer; why."""
+    """A running tool has the answer to its question. `withdrawn` says why it stopped waiting without one; else ""."""
 
     call_id: str
     answer: Json

@@ -17,10 +17,10 @@ class TranslatableText(str):
     values: Mapping[str, str]
 
     def __new__(cls, template: str, values: Mapping[str, str]) -> TranslatableText:
-        words = super().__new__(cls, template.format_map(values))
-        words.template = template
-        words.values = values
-        return words
+        text = super().__new__(cls, template.format_map(values))
+        text.template = template
+        text.values = values
+        return text
 
     def to_json(self) -> Json:
         """Return the form that rows store; `chat.rendering.text.translation` translates it for a reader."""
@@ -32,6 +32,6 @@ class TranslatableText(str):
 
 
 def gettext(template: str, **values: object) -> TranslatableText:
-    """Make Words; imported as `_`, by which the tools that collect words for translation find the template."""
-    translate = {name: value if isinstance(value, str) else str(value) for name, value in values.items()}
-    return TranslatableText(template, translate)
+    """Return a text for users. Import it as `_`, by which `make words` finds the templates."""
+    texts = {name: value if isinstance(value, str) else str(value) for name, value in values.items()}
+    return TranslatableText(template, texts)

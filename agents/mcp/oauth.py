@@ -103,14 +103,14 @@ class _Provider(OAuthClientProvider):
         self._choose_client_authentication()
         if self.begun is None or self.returned is None:
             return await super()._perform_authorization_code_grant()
-        # The code and the client's secret go nowhere else than where the person was sent by.
+        # Send the code and the client's secret only to the authorization server at which the person has signed in.
         if self.token_endpoint != self.begun.token_endpoint:
             raise OAuthFlowError("the server has named another authorization server in the meantime")
         validate_authorization_response_iss(self.returned.iss, self.context.oauth_metadata)
         return self.returned.code, self.begun.verifier
 
     def _choose_client_authentication(self) -> None:
-        """Say how a client that was registered by hand proves who it is, by what the server knows."""
+        """Choose a method that the server supports for a client that was registered by hand and has a secret."""
         client, metadata = self.context.client_info, self.context.oauth_metadata
         if client is None or client.token_endpoint_auth_method or not client.client_secret:
             return
@@ -171,7 +171,7 @@ async def renew(server: AddedServer, grant: Grant) -> Grant:
         tokens = OAuthToken.model_validate_json(answer.content)
     except (httpx2.HTTPError, TimeoutError, ValidationError, OAuthTokenError) as error:
         raise SignInFailed(reason(error)) from error
-    # A server that does not name them again leaves them as they are.
+    # A server that sends no new refresh token leaves the old one valid.
     tokens.refresh_token = tokens.refresh_token or grant.refresh_token
     return _grant(tokens, grant.client, grant.token_endpoint, grant.resource)
 

@@ -27,13 +27,13 @@ LONGEST_RESULT = 50_000
 MOST_FILES = 20
 FOLDER = "tool-results"
 LONGEST_TYPE = 100
-# What `mimetypes` knows on some machines alone.
+# Types that `mimetypes` does not know on every machine.
 ENDINGS = {"audio/wav": ".wav", "audio/x-wav": ".wav", "audio/mpeg": ".mp3", "audio/ogg": ".ogg", "image/webp": ".webp"}
 
 
 @dataclass
 class _Kept:
-    """What the parts of a result have beside their text."""
+    """What the parts of a result have besides text. The names of the files begin with `stem`."""
 
     stem: str
     context: ToolContext
@@ -42,10 +42,10 @@ class _Kept:
 
 
 async def read_result(result: types.CallToolResult, origin: str, stem: str, context: ToolContext) -> ForeignText:
-    """Return a result: its parts in their order, structured content only where no text says the same.
+    """Return a result as text: its parts in order, and its structured content if it has no text.
 
-    Data is kept in the workspace as files whose names begin with `stem`, unless the result is an error, whose files no
-    card shows; links to the web can be cited.
+    Images, audio and other data become files in the workspace, whose names begin with `stem`. Those of an error do not,
+    because its card shows no files. Links to the web can be cited.
     """
     kept = _Kept(stem, replace(context, sandbox=None) if result.is_error else context)
     parts = [await _part(part, kept) for part in result.content]

@@ -1,4 +1,4 @@
-"""The events of a session as clients receive them: the declaration that wire.py builds and the API describes.
+"""The events of a session as clients receive them: what event_json.py makes, and what the API describes.
 
 A dictionary stands for an object of the API where its type says so; `chat/api/schemas.py` resolves these names.
 """

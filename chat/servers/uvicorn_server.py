@@ -377,6 +377,6 @@ def serve(listening: socket.socket, ready: Callable[[], Awaitable[None]]) -> boo
     server = Server(Config(limits()), ready)
     try:
         asyncio.run(server.serve([listening]))
-    except SystemExit:  # uvicorn's word for a start that failed; the reason has been logged
+    except SystemExit:  # uvicorn raises it if the start fails; the reason has been logged
         return False
     return server.succeeded
