@@ -178,7 +178,7 @@ async def test_a_token_that_may_only_read_has_the_reading_tools_alone(running: R
 
 
 async def test_a_stranger_learns_nothing(running: Running, tokens: Tokens) -> None:
-    """ACC-01: what is not theirs is not found, by any tool or resource."""
+    """LIVE-06: what is not theirs is not found, by any tool or resource."""
     async with client(running, tokens.ana) as ana, client(running, tokens.eve) as eve:
         begun = await call(ana, "create_session", title="Secret quince", text="Hello")
         session, message = begun["session"], begun["message"]
@@ -215,7 +215,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "appl
 
 
 async def test_requests_that_are_not_let_in(running: Running, tokens: Tokens) -> None:
-    """API-02: tokens alone open the way, from pages of this site and programs."""
+    """LIVE-06: tokens alone open the way, from pages of this site and programs."""
     token = {"Authorization": f"Bearer {tokens.ana}"}
     async with ClientSession(running.address) as http:
 
