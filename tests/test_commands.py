@@ -54,6 +54,7 @@ from chat.commands import (
     Withdraw,
 )
 from chat.dispatch import HANDLERS
+from tests.support.agreement import agree
 from tests.support.effort import cases
 
 GOOD: list[tuple[dict[str, Any], Any]] = [
@@ -198,12 +199,22 @@ def test_frame_is_read_as_its_command(frame: dict[str, Any], command: Any) -> No
 
 def test_every_command_is_read_somewhere() -> None:
     """A new command needs a row above."""
-    assert {type(command) for _, command in GOOD} == set(COMMANDS)
+    agree(
+        [type(command).__name__ for _, command in GOOD],
+        [kind.__name__ for kind in COMMANDS],
+        missing="Add a frame of {} to GOOD in this file, and frames with wrong values to BAD.",
+        extra="Remove {} from GOOD in this file: it is not registered by @command in chat/commands.py.",
+    )
 
 
 def test_every_command_on_a_session_has_a_handler() -> None:
     """RUN-01: a command without one would be read, and fail."""
-    assert set(HANDLERS) == {kind for kind in COMMANDS if issubclass(kind, SessionCommand)}
+    agree(
+        [kind.__name__ for kind in HANDLERS],
+        [kind.__name__ for kind in COMMANDS if issubclass(kind, SessionCommand)],
+        missing="Write a function with @handles(commands.{}) in chat/dispatch.py.",
+        extra="Register {} by @command in chat/commands.py: no frame is read as it.",
+    )
 
 
 @pytest.mark.parametrize(("frame", "place"), BAD, ids=lambda text: text[:40])

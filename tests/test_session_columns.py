@@ -7,6 +7,7 @@ from chat.services.sessions.forking import INHERITED
 from chat.session_snapshot import SessionSnapshot
 from chat.transfer.document.schema import SessionPart
 from chat.transfer.exporting.as_json import SESSION
+from tests.support.agreement import agree
 
 COLUMNS = {field.attname for field in Session._meta.concrete_fields}
 # Of the server that has the session, or of its rows.
@@ -53,16 +54,45 @@ SHOWN_AS = {
 def test_each_column_is_shown_or_internal() -> None:
     shown = set(SessionSnapshot.__dataclass_fields__)
     names = {column: SHOWN_AS.get(column, column) for column in COLUMNS - INTERNAL}
-    assert {column for column, name in names.items() if name is not None and name not in shown} == set()
+    agree(
+        [column for column, name in names.items() if name is None or name in shown],
+        names,
+        missing=(
+            "Clients do not get the column {}: add it to SessionSnapshot (chat/session_snapshot.py), or name it in "
+            "SHOWN_AS or INTERNAL of this file."
+        ),
+        extra="",
+    )
 
 
 def test_each_column_is_inherited_by_forks_or_their_own() -> None:
-    assert set(INHERITED) | OF_A_FORK | (INTERNAL - {"workspace_id"}) == COLUMNS
+    agree(
+        {*INHERITED, *OF_A_FORK, *(INTERNAL - {"workspace_id"})},
+        COLUMNS,
+        missing=(
+            "Say what the column {} is in a fork: add it to INHERITED (chat/services/sessions/forking.py) to copy it, "
+            "or to OF_A_FORK or INTERNAL of this file."
+        ),
+        extra="Remove {} from INHERITED, or from the lists of this file: a session has no such column.",
+    )
     assert set(INHERITED) & OF_A_FORK == set()
 
 
 def test_each_column_is_exported_and_imported() -> None:
     """The owner is the user who imports; the session that it was forked from is named by the exporter."""
     elsewhere = {"owner_id", "parent_session_id"}
-    assert set(SESSION) | INTERNAL | elsewhere == COLUMNS
-    assert set(SessionPart.model_fields) == {*SESSION, "parent_session"}
+    agree(
+        {*SESSION, *INTERNAL, *elsewhere},
+        COLUMNS,
+        missing=(
+            "Exports lack the column {}: add it to SESSION (chat/transfer/exporting/as_json.py) and SessionPart "
+            "(chat/transfer/document/schema.py), or to INTERNAL of this file."
+        ),
+        extra="Remove {} from SESSION, or from INTERNAL of this file: a session has no such column.",
+    )
+    agree(
+        SessionPart.model_fields,
+        {*SESSION, "parent_session"},
+        missing="Imports refuse the column {}: add it to SessionPart (chat/transfer/document/schema.py).",
+        extra="Exports lack {}: add it to SESSION (chat/transfer/exporting/as_json.py).",
+    )

@@ -15,6 +15,8 @@ from pathlib import Path
 import polib
 import pytest
 
+from tests.support.agreement import agree
+
 ROOT = Path(__file__).resolve().parent.parent
 LOCALES = ("zh_Hans", "zh_Hant")
 SOURCES = ("agents", "chat", "templates")
@@ -83,10 +85,18 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("locale", LOCALES)
 def test_every_marked_word_is_translated(template: Path, locale: str) -> None:
     """UI-13: none is missing, empty or only guessed at, and none is left over."""
-    wanted = {(entry.msgctxt, entry.msgid) for entry in polib.pofile(str(template))}
-    have = catalogue(locale)
-    assert wanted - {(entry.msgctxt, entry.msgid) for entry in have.translated_entries()} == set()
-    assert {(entry.msgctxt, entry.msgid) for entry in have} - wanted == set()
+    wanted, have = names(polib.pofile(str(template))), catalogue(locale)
+    file = f"locale/{locale}/LC_MESSAGES/django.po"
+    agree(
+        names(have.translated_entries()) | (names(have) - wanted),
+        wanted,
+        missing=f"{file} lacks {{}}: run `make words`, write its msgstr there, and run `make words` again.",
+        extra=f"{file} still has {{}}, which no source has: run `make words`.",
+    )
+
+
+def names(entries: Iterable[polib.POEntry]) -> set[str]:
+    return {" in the context ".join(repr(part) for part in (each.msgid, each.msgctxt) if part) for each in entries}
 
 
 @pytest.mark.parametrize("locale", LOCALES)
@@ -112,7 +122,7 @@ def test_compiled_catalogue_says_what_its_source_says(locale: str) -> None:
     """UI-13: what is committed compiled is of the present source."""
     source = catalogue(locale)
     compiled = polib.mofile(str(ROOT / "locale" / locale / "LC_MESSAGES" / "django.mo"))
-    assert said(compiled) == said(source)
+    assert said(compiled) == said(source), "Run `make words`, and commit the .mo files with the .po files."
 
 
 def said(entries: Iterable[polib.MOEntry | polib.POEntry]) -> dict[tuple[str | None, str], object]:
@@ -122,7 +132,7 @@ def said(entries: Iterable[polib.MOEntry | polib.POEntry]) -> dict[tuple[str | N
 def test_templates_hold_no_words_of_their_own() -> None:
     """UI-13: words in a template are marked for translation."""
     found = {str(path.relative_to(ROOT)): said for path in templates() if (said := list(unmarked(path.read_text())))}
-    assert found == {}
+    assert found == {}, f'Mark them for translation, by {{% translate "…" %}}: {found}'
 
 
 def templates() -> list[Path]:
@@ -146,7 +156,7 @@ def test_scripts_hold_no_words_of_their_own() -> None:
     found = {
         path.name: said for path in (ROOT / "static/js").glob("*/*.js") if (said := list(spoken(path.read_text())))
     }
-    assert found == {}
+    assert found == {}, f"Put them into templates/chat/words.html, and say `words.NAME` in the script: {found}"
 
 
 def spoken(script: str) -> Iterator[str]:
@@ -170,4 +180,4 @@ def test_refusals_are_translated() -> None:
         for argument in node.args[-1:]
         if isinstance(argument, ast.JoinedStr) or (isinstance(argument, ast.Constant) and " " in str(argument.value))
     ]
-    assert found == []
+    assert found == [], f"Mark the last argument for translation, by _(…): {', '.join(found)}"

@@ -20,6 +20,7 @@ from chat.models import User
 from chat.services.people import staff
 from tests.access.people import ANONYMOUS, EVERYONE, MESSAGE, STAFF, People
 from tests.access.test_pages import routes
+from tests.support.agreement import agree
 
 pytestmark = pytest.mark.django_db
 MANAGER = "manager"  # of the ready-made group
@@ -115,7 +116,12 @@ def test_every_page_has_a_row() -> None:
     """ADM-01: access of a new one is a decision that is here."""
     made = {path for path, _model, _rest in of_models()}
     known = {*FOR_ALL, *FOR_STAFF, "admin/chat/", *(row.route for row in MATRIX), *made}
-    assert set(addresses()) == known
+    agree(
+        known,
+        addresses(),
+        missing="Add a Row for {} to MATRIX in this file: it says what each kind of staff gets.",
+        extra="Remove {} from this file: the admin has no such page.",
+    )
     managed = {model._meta.label_lower for model in admin.site._registry}
     assert {model for _path, model, _rest in of_models()} == managed
 

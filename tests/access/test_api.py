@@ -38,6 +38,7 @@ from tests.access.people import (
     People,
 )
 from tests.access.test_pages import routes
+from tests.support.agreement import agree
 
 pytestmark = pytest.mark.django_db
 READ_TOKEN, WRITE_TOKEN = "the owner's token that may read", "the owner's token that may write"
@@ -319,7 +320,12 @@ def ask(
 
 def test_every_operation_has_a_row() -> None:
     """LIVE-06: access of a new one is a decision that is here; and there is none that is not described."""
-    assert set(operations()) == {(row.method, row.path) for row in MATRIX}
+    agree(
+        [f"{row.method} {row.path}" for row in MATRIX],
+        [f"{method} {path}" for method, path in operations()],
+        missing="Add a Row for {} to MATRIX in this file: it says what each user gets.",
+        extra="Remove the rows of {} from MATRIX in this file: the API has no such operation.",
+    )
     addresses = {path.removeprefix("api/") for path in routes(get_resolver().url_patterns) if path.startswith("api/")}
     described = {path.lstrip("/").replace("{", "<").replace("}", ">") for _method, path in operations()}
     assert {path.replace("str:", "").replace("int:", "") for path in addresses} == described | BESIDE

@@ -15,6 +15,7 @@ from chat.models import ApiToken
 from chat.origin import Face as OriginFace
 from chat.origin import Origin
 from tests.access.people import ANONYMOUS, EVERYONE, GUEST, MESSAGE, Expected, Face, People
+from tests.support.agreement import agree
 
 pytestmark = pytest.mark.django_db
 FACE = Face(401)
@@ -46,7 +47,7 @@ MATRIX = [
 @pytest.mark.parametrize("actor", [each for each in EVERYONE if each != ANONYMOUS])
 @pytest.mark.parametrize("row", MATRIX, ids=lambda row: row.tool)
 def test_everyone_may_do_what_they_may(people: People, row: Row, actor: str) -> None:
-    """ACC-01: the same gate as everywhere. Without a token there is no caller (tests/servers/test_mcp_server.py)."""
+    """LIVE-06: the same gate as everywhere. Without a token there is no caller (tests/servers/test_mcp_server.py)."""
     token = ApiToken(user=people[actor], scope=ApiToken.Scope.WRITE)
     caller = Caller(token, Origin(OriginFace.API), "en", "http://localhost")
     tool = TOOLS[row.tool]
@@ -60,5 +61,10 @@ def test_everyone_may_do_what_they_may(people: People, row: Row, actor: str) -> 
 
 
 def test_each_tool_has_its_row() -> None:
-    assert {row.tool for row in MATRIX} == set(TOOLS)
+    agree(
+        [row.tool for row in MATRIX],
+        TOOLS,
+        missing="Add a Row for the tool {} to MATRIX in this file: it says what each user gets.",
+        extra="Remove the rows of {} from MATRIX in this file: there is no such tool.",
+    )
     assert all(TOOLS[name].writes for name in ("create_session", "send_message", "stop"))

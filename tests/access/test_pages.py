@@ -34,6 +34,7 @@ from tests.access.people import (
     People,
     Status,
 )
+from tests.support.agreement import agree
 
 pytestmark = pytest.mark.django_db
 TO_SIGN_IN = "to sign-in"
@@ -362,9 +363,12 @@ def ask(people: People, actor: str, row: Row, session_id: str | None = None) -> 
 
 def test_every_route_has_a_row() -> None:
     """LIVE-06: access of a new page is a decision that is here."""
-    known = {row.route for row in MATRIX}
-    pages = {name for name in routes(get_resolver().url_patterns) if not name.startswith(("admin/", "api/"))}
-    assert pages == known
+    agree(
+        [row.route for row in MATRIX],
+        [name for name in routes(get_resolver().url_patterns) if not name.startswith(("admin/", "api/"))],
+        missing="Add a Row for the route {} to MATRIX in this file: it says what each user gets.",
+        extra="Remove the rows of {} from MATRIX in this file: there is no such route.",
+    )
 
 
 @pytest.mark.parametrize("actor", EVERYONE)

@@ -31,6 +31,7 @@ from tests.access.people import (
     VIEWER,
     People,
 )
+from tests.support.agreement import agree
 from tests.support.socket import Application, Socket, path_of
 from tests.support.testing_node import TestNode
 
@@ -47,6 +48,7 @@ CODES: dict[str, int | None] = {
     **dict.fromkeys(STRANGERS, 4404),
     ANONYMOUS: 4401,
 }
+# Each command with its required fields, where ids are of nothing. The lists below say who may give it, and to what.
 COMMANDS: dict[str, dict[str, Any]] = {
     "send": {"text": "Hi"},
     "edit_queued": {"id": "m_none", "text": "Hi"},
@@ -116,7 +118,12 @@ async def signed_in(node: TestNode, user: User | None, session: Session | str, p
 def test_every_socket_has_a_row() -> None:
     """Each socket route has a row in the access matrix (LIVE-06)."""
     *routes, others = routing.websocket_urlpatterns
-    assert {str(route.pattern) for route in routes} == set(ROUTES)
+    agree(
+        ROUTES,
+        [route.pattern for route in routes],
+        missing="Add {} to ROUTES in this file, and test here whom it lets in.",
+        extra="Remove {} from ROUTES in this file: there is no such socket.",
+    )
     assert others.callback is routing.none
 
 
@@ -134,7 +141,12 @@ async def test_socket_leaves_a_login_of_an_earlier_key_as_it_is(node: TestNode, 
 
 def test_every_command_has_a_row() -> None:
     """Each command has a row in the access matrix (LIVE-06)."""
-    assert {get_args(kind.model_fields["type"].annotation)[0] for kind in HANDLERS} == set(COMMANDS)
+    agree(
+        COMMANDS,
+        [get_args(kind.model_fields["type"].annotation)[0] for kind in HANDLERS],
+        missing="Add {} to COMMANDS in this file with its required fields, and to the lists below where it belongs.",
+        extra="Remove {} from COMMANDS in this file: there is no such command.",
+    )
 
 
 @pytest.mark.parametrize("actor", EVERYONE)

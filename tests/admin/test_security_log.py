@@ -21,6 +21,7 @@ from chat.services.people.security_log import Kind, record
 from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import page_of, said
+from tests.support.agreement import agree
 from tests.support.testing_node import let_in, person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
@@ -112,7 +113,13 @@ def test_list_costs_the_same_for_one_and_for_thirty(watcher: Client) -> None:
 def test_every_kind_and_way_has_a_name() -> None:
     from chat.admin.security import FACES, KINDS
 
-    assert (set(KINDS), set(FACES)) == (set(Kind), set(Face))
+    for name, listed, actual in (("KINDS", KINDS, Kind), ("FACES", FACES, Face)):
+        agree(
+            listed,
+            actual,
+            missing=f"Add a name for {{}} to {name} in chat/admin/security.py.",
+            extra=f"Remove {{}} from {name} in chat/admin/security.py: no event has it.",
+        )
 
 
 def test_secrets_of_second_factors_have_no_page() -> None:

@@ -144,7 +144,7 @@ OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('[providers.x]\ntype = "openapi"', "providers.x.type: choose from anthropic, openai, demo; it is 'openapi'"),
+        ('[providers.x]\ntype = "openapi"', f"providers.x.type: choose from {', '.join(VENDORS)}; it is 'openapi'"),
         ("[providers.x]\nmodels = []", "providers.x.type: this setting is missing"),
         ('[providers.x]\ntype = "demo"\nkey = "sk-1"', "providers.x.key: there is no such setting"),
         ('[providers."a/b"]\ntype = "demo"', "providers.a/b: a name has 1 to 80 letters"),

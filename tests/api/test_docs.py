@@ -10,6 +10,7 @@ from typing import Any
 from agents.messages import Json
 from chat.api.api import api
 from chat.api.errors import STATUS
+from tests.support.agreement import agree
 
 DOCS = Path(__file__).parents[2] / "docs"
 DEFAULT = re.compile(r'^Default: (true|false|[0-9\["].*)$')
@@ -36,13 +37,21 @@ def _longer(path: str) -> str:
 def test_every_operation_is_in_the_table() -> None:
     """LIVE-03: and nothing else is."""
     described = {f"{m.upper()} {p[4:]}" for p, methods in api.get_openapi_schema()["paths"].items() for m in methods}
-    assert sorted(operations()) == sorted(described)
+    listed = list(operations())
+    agree(
+        listed,
+        described,
+        missing='Add {} to the table of "Operations" in docs/api.md.',
+        extra='Remove {} from the table of "Operations" in docs/api.md: the API has no such operation.',
+    )
+    assert len(listed) == len(set(listed))
 
 
 def test_every_code_of_a_status_is_explained() -> None:
     """The API description explains each error code (LIVE-03)."""
     table = (DOCS / "protocol.md").read_text().split("## Codes")[1].split("\n## ")[0]
-    assert {code for code in STATUS if f"`{code}`" not in table} == set()
+    unexplained = sorted(code for code in STATUS if f"`{code}`" not in table)
+    assert not unexplained, f'Describe them in the table of "Codes" in docs/protocol.md: {", ".join(unexplained)}'
 
 
 def test_every_operation_says_what_it_does() -> None:
@@ -69,7 +78,7 @@ def test_every_field_of_a_request_is_described() -> None:
                     lacking.add(f"{method} {path}: {parameter['name']}")
             body = operation.get("requestBody", {})
             lacking |= {f"{method} {path}: {name}" for name in undescribed(body, schema["components"]["schemas"])}
-    assert lacking == set()
+    assert not lacking, "Give these a description, by Field(description=…): " + "; ".join(sorted(lacking))
 
 
 def undescribed(value: Any, schemas: Json) -> Iterator[str]:

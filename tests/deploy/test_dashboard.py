@@ -14,6 +14,7 @@ from chat.asgi.monitoring import Queue, _Gauges
 from chat.runner import runtime
 from chat.runner.runtime import Figures
 from tests.commands.process import ROOT
+from tests.support.agreement import agree
 
 BOARD: dict[str, Any] = json.loads((ROOT / "deploy/grafana/parley.json").read_text())
 PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
@@ -56,5 +57,10 @@ def test_each_metric_is_described(labels: dict[str, set[str]]) -> None:
     page = (ROOT / "docs/monitoring.md").read_text()
     described = set(re.findall(r"`(parley_\w+)`", page))
     shown = [name for name in labels if name.startswith("parley_")]
-    assert {re.sub(r"_(bucket|count|sum)$", "", name) for name in shown} == described
+    agree(
+        described,
+        [re.sub(r"_(bucket|count|sum)$", "", name) for name in shown],
+        missing="Describe `{}` in the table of docs/monitoring.md.",
+        extra="Remove `{}` from docs/monitoring.md: no process has that metric.",
+    )
     assert len({panel["id"] for panel in BOARD["panels"]}) == len(BOARD["panels"])

@@ -22,6 +22,7 @@ from chat.session_snapshot import SessionSnapshot
 from chat.snapshots import AttachmentSnapshot, MessageSnapshot, ToolSnapshot, UsageSnapshot
 from tests.protocol import document
 from tests.protocol.exchange import Exchange, followed
+from tests.support.agreement import agree
 from tests.support.testing_node import TestNode
 
 SOURCES = [path.read_text() for path in sorted((document.ROOT / "chat").rglob("*.py"))]
@@ -49,12 +50,30 @@ def test_every_command_is_described() -> None:
     for row in document.rows("Commands"):
         told = {name: not sign for name, sign in re.findall(r"`([a-z_]+)(\??)`", row[1])}
         said |= dict.fromkeys(document.WORD.findall(row[0]), told)
-    assert said == {
+    real = {
         type_of(kind): {
             name: field.is_required() for name, field in kind.model_fields.items() if name not in ("type", "ref")
         }
         for kind in COMMANDS
     }
+    table = 'the table of "Commands" in docs/protocol.md'
+    agree(
+        said,
+        real,
+        missing=f"Add a row for `{{}}` to {table}.",
+        extra=f"Remove `{{}}` from {table}: there is no such command.",
+    )
+    wrong = [
+        f"`{kind}` is described with {written(said[kind])}, and takes {written(fields)}: mend its row in {table}."
+        for kind, fields in real.items()
+        if said[kind] != fields
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def written(fields: dict[str, bool]) -> str:
+    """Write fields as the document does: a question mark follows those that may be left out."""
+    return ", ".join(f"`{name}`" if is_required else f"`{name}`?" for name, is_required in fields.items()) or "nothing"
 
 
 def test_every_event_is_described() -> None:
@@ -63,20 +82,36 @@ def test_every_event_is_described() -> None:
     schemas = api.get_openapi_schema()["components"]["schemas"]
     described = set(schemas["Event"]["discriminator"]["mapping"])
     assert described >= set(get_args(MessageEventName))
-    assert set(document.names("Event types")) == described | of_sockets
+    table = 'the table of "Event types" in docs/protocol.md'
+    agree(
+        document.names("Event types"),
+        described | of_sockets,
+        missing=f"Add a row for `{{}}` to {table}.",
+        extra=f"Remove `{{}}` from {table}: no such event is sent.",
+    )
 
 
 def test_every_field_is_described() -> None:
     """MSG-10: what a message and a session are made of."""
     message, session = document.rows("A message"), document.rows("A session")
-    assert {name for row in message for name in document.WORD.findall(row[0])} == set(names_of(MessageSnapshot))
+    agree(
+        [name for row in message for name in document.WORD.findall(row[0])],
+        names_of(MessageSnapshot),
+        missing='Describe the field `{}` in the table of "A message" in docs/protocol.md.',
+        extra='Remove `{}` from the table of "A message" in docs/protocol.md: a message has no such field.',
+    )
     told = {name: set(document.WORD.findall(text)) for name, text in ((row[0].strip("`"), row[1]) for row in message)}
     assert told["tool"] >= set(names_of(ToolSnapshot))
     assert told["usage"] == set(names_of(UsageSnapshot))
     assert told["attachments"] >= set(names_of(AttachmentSnapshot))
     named = {name for row in session for name in document.WORD.findall(row[0])}
     # What only pages show is in the message of the call for clients.
-    assert named == {*names_of(SessionSnapshot), "context_percent"} - {"asked"}
+    agree(
+        named,
+        {*names_of(SessionSnapshot), "context_percent"} - {"asked"},
+        missing='Describe the field `{}` in the table of "A session" in docs/protocol.md.',
+        extra='Remove `{}` from the table of "A session" in docs/protocol.md: a session has no such field.',
+    )
 
 
 def test_every_code_is_described() -> None:
@@ -87,7 +122,12 @@ def test_every_code_is_described() -> None:
     of_commands = {"no_administrator"}  # of a command line, which has no codes
     said = document.names("Codes")
     assert len(said) == len(set(said))
-    assert set(said) == codes - of_commands
+    agree(
+        said,
+        codes - of_commands,
+        missing='Describe the code `{}` in the table of "Codes" in docs/protocol.md.',
+        extra='Remove `{}` from the table of "Codes" in docs/protocol.md: nothing answers with it.',
+    )
 
 
 def test_every_error_of_a_turn_is_described() -> None:
@@ -103,8 +143,12 @@ def test_every_error_of_a_turn_is_described() -> None:
 
 def test_every_close_code_is_described() -> None:
     """The protocol document describes each close code (LIVE-06)."""
-    codes = {value for name, value in vars(subscriber).items() if name.isupper() and isinstance(value, int)}
-    assert set(map(int, re.findall(r"\d{4}", " ".join(row[0] for row in document.rows("Close codes"))))) == codes
+    agree(
+        re.findall(r"\d{4}", " ".join(row[0] for row in document.rows("Close codes"))),
+        [value for name, value in vars(subscriber).items() if name.isupper() and isinstance(value, int)],
+        missing='Describe the code {} in the table of "Close codes" in docs/protocol.md.',
+        extra='Remove {} from the table of "Close codes" in docs/protocol.md: no socket is closed with it.',
+    )
 
 
 async def test_example_is_true(node: TestNode, ana: User) -> None:

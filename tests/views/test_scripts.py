@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from tests.support.agreement import agree
+
 SCRIPTS = Path(settings.BASE_DIR) / "static/js"
 # Each folder may import those before it. What is imported later, when a button is pressed, may come from anywhere.
 ORDER = ("net", "ui", "messages", "composer", "panel", "sidebar", "dialogs", "header", "pages")
@@ -18,7 +20,12 @@ DECLARES = re.compile(r"(?:import |export |const |let |(?:async )?function |clas
 
 
 def test_every_module_is_in_a_known_folder() -> None:
-    assert {posixpath.dirname(name) for name in MODULES} == set(ORDER)
+    agree(
+        ORDER,
+        [posixpath.dirname(name) for name in MODULES],
+        missing="Add static/js/{} to ORDER in this file, after what it may import, and to docs/architecture.md.",
+        extra="Remove {} from ORDER in this file: static/js has no such folder.",
+    )
 
 
 @pytest.mark.parametrize("folder", ORDER)
