@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from django.core.management import get_commands
 
 from tests.commands.process import manage
+from tests.support.agreement import agree
 
 COMMANDS = [
     ["acceptkey"],
@@ -23,6 +25,19 @@ COMMANDS = [
     ["signinlink"],
     ["verify"],
 ]
+# They prepare the database, or restore one.
+OTHERS = {"restore", "runagents", "runserver", "serve"}
+
+
+def test_every_command_on_data_has_a_row() -> None:
+    """OPS-04: a command of one's own that reads or writes rows must not make an empty database."""
+    own = [name for name, app in get_commands().items() if app == "chat"]
+    agree(
+        {*(command[0] for command in COMMANDS), *OTHERS},
+        own,
+        missing="Base {} on DataCommand and add it to COMMANDS in this file; or to OTHERS if it makes the database.",
+        extra="Remove {} from this file: there is no such command.",
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import crossplane
 import pytest
@@ -13,10 +14,15 @@ from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
 from agents.registry import load
+from agents.vendors import VENDORS
+from chat.api.webhooks import Event
 from chat.asgi import bodies
 from chat.limits.rates import DAY, HOUR, MINUTE, RATES, Rate
+from chat.models import TEST_EVENT, WebhookEvent
 from chat.services.people.security_log import Kind
+from config.options import OTHERS
 from tests.commands.process import ROOT
+from tests.support.agreement import agree
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/*.yaml")])
 
@@ -27,7 +33,46 @@ def test_configuration_page_is_up_to_date() -> None:
         [sys.executable, ROOT / "scripts/configuration", "--check"], capture_output=True, text=True, check=False
     )
 
-    assert (checked.returncode, checked.stderr) == (0, "")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_variables_of_vendors_are_described() -> None:
+    """RUN-05: the key of a vendor in the environment is enough, for an operator who knows its name."""
+    described = {name for name in OTHERS if any(name in (each.key_env, each.url_env) for each in VENDORS.values())}
+    agree(
+        described,
+        [name for each in VENDORS.values() for name in (each.key_env, each.url_env) if name],
+        missing="Describe {} in OTHERS of config/options.py, then run scripts/configuration.",
+        extra="",
+    )
+    page = (ROOT / "docs/models.md").read_text()
+    unnamed = [each.key_env for each in VENDORS.values() if each.key_env not in page]
+    assert not unnamed, f"Write into docs/models.md: {', '.join(unnamed)}"
+
+
+def test_events_of_webhooks_are_described() -> None:
+    """HOOK-02: by the page, and by the API, which takes no other."""
+    described = [row[0].strip("`") for row in table("webhooks.md", "## Events")]
+    agree(
+        described,
+        [*WebhookEvent.values, TEST_EVENT],
+        missing='Add `{}` to the table of "Events" in docs/webhooks.md.',
+        extra='Remove `{}` from the table of "Events" in docs/webhooks.md: no webhook gets it.',
+    )
+    agree(
+        get_args(Event),
+        WebhookEvent.values,
+        missing="Add {} to Event in chat/api/webhooks.py.",
+        extra="Remove {} from Event in chat/api/webhooks.py: no webhook gets it.",
+    )
+
+
+def test_commands_are_in_a_document() -> None:
+    """An operator finds no command that no document names."""
+    own = [name for name, app in get_commands().items() if app == "chat"]
+    texts = "\n".join(document.read_text() for document in DOCUMENTS)
+    unnamed = [name for name in own if not re.search(rf"manage\.py {name}\b", texts)]
+    assert not unnamed, f"Describe them in docs/deployment.md: {', '.join(unnamed)}"
 
 
 def test_example_configuration_can_be_used(tmp_path: Path) -> None:
@@ -106,7 +151,12 @@ def test_rate_limits_are_those_of_the_code() -> None:
 def test_kinds_of_security_events_are_those_of_the_code() -> None:
     text = (ROOT / "docs/security.md").read_text()
     (kinds,) = re.findall(r"^Kinds: (.*?)\n\n", text, re.DOTALL | re.MULTILINE)
-    assert sorted(re.findall(r"`([a-z_]+)`", kinds)) == sorted(Kind)
+    agree(
+        re.findall(r"`([a-z_]+)`", kinds),
+        Kind,
+        missing='Add `{}` to the line "Kinds:" in docs/security.md.',
+        extra='Remove `{}` from the line "Kinds:" in docs/security.md: no event is of that kind.',
+    )
 
 
 def test_limits_of_sockets_are_the_defaults_of_the_settings() -> None:

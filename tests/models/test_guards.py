@@ -11,8 +11,14 @@ from django.utils import timezone
 
 from chat.models import ChatMessage, MessageDelta, MessageStatus, RunState, Session, SessionRun, User
 from chat.services.sessions.lifecycle import create_session
+from tests.support.agreement import agree
 
 pytestmark = pytest.mark.django_db
+TRIGGERS = {
+    *("message_in_flight_insert", "message_in_flight_update", "run_at_rest"),
+    *("message_search_insert", "message_search_update", "message_search_delete"),
+    *("knowledge_search_insert", "knowledge_search_delete"),
+}
 
 
 @pytest.fixture
@@ -30,6 +36,21 @@ def run(session: Session, state: str = "running", turn_id: str = "t_1") -> None:
 
 def refused(**fields: Any) -> Any:
     return pytest.raises(Error, **fields)
+
+
+def test_triggers_are_there() -> None:
+    """SQLite drops the triggers of a table that a migration copies, and says nothing."""
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL copies no tables")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        found = [name for (name,) in cursor.fetchall()]
+    agree(
+        found,
+        TRIGGERS,
+        missing='The trigger {} is lost: create it again in the migration (CONTRIBUTING.md, "Add a migration").',
+        extra="Add the trigger {} to TRIGGERS in this file.",
+    )
 
 
 def test_one_sequence_number_belongs_to_one_live_row(session: Session) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from django.apps import apps
+from django.db import migrations as migrations_of_django
+from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
 from chat import migrations
 from chat.models import ChatMessage, MessageRevision, SessionRun, User
+from chat.overrides.sqlite.columns import AddColumn
 from chat.services.runs.attempts import switch_attempt
 from chat.services.runs.control import retry_here
 from chat.services.sessions.lifecycle import create_session
@@ -20,6 +24,7 @@ pytestmark = pytest.mark.django_db
 # Its number may change where branches meet.
 (found,) = Path(migrations.__file__ or "").parent.glob("*_attempts_and_suggestions.py")
 migration = import_module(f"chat.migrations.{found.stem}")
+WITH_TRIGGERS = ("session", "chatmessage", "sessionrun")
 
 
 def test_editors_of_before_are_named(ana: User, bo: User) -> None:
@@ -58,3 +63,34 @@ def test_attempts_of_before_are_counted(ana: User) -> None:
     ChatMessage.objects.update(attempt_count=0, attempt_current=0)
     import_module(f"chat.migrations.{counting.stem}").count_attempts(apps, None)
     assert list(ChatMessage.objects.order_by("pk").values_list("attempt_count", "attempt_current")) == of_today
+
+
+def added_columns() -> Iterator[tuple[str, migrations_of_django.AddField]]:
+    """Yield the columns that migrations since 0024 add to tables that are there before."""
+    for (app, name), each in MigrationLoader(None, ignore_no_migrations=True).disk_migrations.items():
+        if app != "chat" or name < "0024":
+            continue
+        new = {step.name_lower for step in each.operations if isinstance(step, migrations_of_django.CreateModel)}
+        for step in each.operations:
+            if isinstance(step, migrations_of_django.AddField) and step.model_name_lower not in new:
+                yield name, step
+
+
+def test_servers_of_the_release_before_can_write_beside_new_columns() -> None:
+    """OPS-06: they insert rows without the columns that they do not know."""
+    refusing = [
+        f"{name}: {step.model_name}.{step.name} is neither null nor has a db_default."
+        for name, step in added_columns()
+        if not step.field.null and not step.field.has_db_default()
+    ]
+    assert not refusing, "\n".join(refusing)
+
+
+def test_columns_are_added_without_a_copy_of_the_table() -> None:
+    """SQLite would lose the triggers that guard these tables: Django copies them for a column with a default."""
+    copying = [
+        f"{name}: add {step.model_name}.{step.name} by AddColumn (chat/overrides/sqlite/columns.py), not by AddField."
+        for name, step in added_columns()
+        if step.model_name_lower in WITH_TRIGGERS and step.field.has_db_default() and not isinstance(step, AddColumn)
+    ]
+    assert not copying, "\n".join(copying)

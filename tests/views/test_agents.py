@@ -15,10 +15,13 @@ from django.urls import reverse
 from agents.added_tools import load_added_tools
 from agents.config import Config
 from agents.registry import Registry
+from agents.toolbox import TOOLBOX
 from chat import agents_setup
 from chat.models import AgentPreset, McpServer, User, Workspace
+from chat.rendering.text.tool_texts import GROUPS
 from chat.services.people import members_agents
 from chat.services.people.members_agents import AgentSettings
+from tests.support.agreement import agree
 
 pytestmark = pytest.mark.django_db
 TOOL = '''
@@ -84,6 +87,12 @@ def test_tools_have_names_for_people(browser: Client, ana: User, workspace: Work
     html = browser.get(reverse("new-agent", args=[workspace.pk])).content.decode()
     assert '<bdi>Calculator</bdi> <code class="help">calculator</code>' in html
     assert '<bdi>tracker</bdi> <code class="help">tracker__*</code>' in html
+    agree(
+        [name for names in GROUPS.values() for name in names],
+        TOOLBOX,
+        missing="Give {} a name for people in GROUPS of chat/rendering/text/tool_texts.py.",
+        extra="Remove {} from GROUPS of chat/rendering/text/tool_texts.py: no tool has that name.",
+    )
     headings = re.findall(r'role="group" aria-label="([^"]+)">\s*<p class="agent-tools-heading"', html)
     assert headings == ["General", "Questions to people", "Files and commands", "MCP servers", "More"]
 
