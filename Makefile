@@ -15,10 +15,12 @@ LINTS := lint-types lint-static lint-django lint-layers lint-sources lint-templa
 help:
 	@echo "make run    start Parley and print a sign-in link   (settings: docs/configuration.md)"
 	@echo "make link   print a new sign-in link of the first administrator; earlier ones end"
+	@echo "make lint   formats, types, import contracts, plain words, migrations, static/dist"
 	@echo "make check  lint, plain words, types, import contracts, migrations, tests without a database"
 	@echo "make assets build static/dist from the pages' scripts and style sheets"
 	@echo "make words  find the words of the sources for locale/, and compile what is translated"
 	@echo "make test   all of that and every other test; one look at each screen, a share of the random cases"
+	@echo "make dev-environment  put the Python packages of lint and tests into .venv;  make test-needs  install the programs of the tests"
 	@echo "make chaos  kill a team's processes at random for an hour, see docs/reliability.md   (STRIKES, SEED, SESSIONS)"
 	@echo "make test-all   likewise, with every screen on desktop and phone, light and dark, and all random cases"
 
