@@ -8,6 +8,7 @@ from time import thread_time
 import pytest
 
 from agents.approval import (
+    MOST_PARTS,
     PLAIN,
     Guard,
     Requirement,
@@ -92,6 +93,18 @@ def test_pattern_with_many_stars_takes_no_time() -> None:
     began = thread_time()
     assert not matches(f"read_file({'*a' * 400}*b)", call)
     assert thread_time() - began < 1
+
+
+def test_command_of_very_many_parts_is_treated_with_care() -> None:
+    """It is not compared part by part: two hundred rules would take minutes."""
+    few, many = ("true;" * count for count in (MOST_PARTS, MOST_PARTS + 1))
+    assert [matches("bash(true)", bash(each)) for each in (few, many)] == [True, False]
+    assert [matches("bash(sudo *)", bash(each), anywhere=True) for each in (few, many)] == [False, True]
+    rules = Rules(ask=tuple(f"bash(sudo {number} *)" for number in range(200)))
+    began = thread_time()
+    assert rules.verdict(bash("true;" * 400_000), needs_approval=False) == "ask"
+    assert rules.verdict(bash(few), needs_approval=False) == "run"
+    assert thread_time() - began < 2
 
 
 def test_pattern_is_compared_with_the_main_argument() -> None:
