@@ -45,7 +45,7 @@ from chat.runs.sanitize import sanitize_json
 from chat.services.batches import Deadline
 from chat.services.messages.editing import edit_marks
 from chat.services.messages.senders import sender_in
-from chat.services.messages.validation import validate_json
+from chat.services.messages.validation import validate_arguments, validate_json
 from chat.services.people import memory, security_log, workspace_rules
 from chat.services.runs import asking, delegation
 from chat.services.runs.turns import resume_waiting, wait_for_the_rest
@@ -289,6 +289,7 @@ def _edited(tx: SessionTransaction, row: ChatMessage, author: User, arguments: J
     """Return the columns of a call with other arguments, and save a revision of it."""
     if arguments is None or arguments == row.arguments:
         return {}
+    validate_arguments(arguments)
     tool = registry().tool(row.tool_name)
     problem = tool.problem(ToolCall(row.tool_call_id, row.tool_name, arguments)) if tool else None
     if problem is not None:
