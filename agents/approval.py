@@ -122,8 +122,8 @@ def matches(rule: str, call: ToolCall, *, anywhere: bool = False) -> bool:
     """Return whether a rule matches a call.
 
     A command for a shell matches a pattern if all of its parts do and none has a variable, a redirection or the like:
-    `git status; rm -rf .` does not match `git status*`. With `anywhere` one part is enough. A command of very many parts
-    counts as what the rule is careful about: it matches with `anywhere`, and else does not.
+    `git status; rm -rf .` does not match `git status*`. With `anywhere` one part is enough. A command of very many
+    parts counts as what the rule is careful about: it matches with `anywhere`, and else does not.
     """
     parsed = _RULE.fullmatch(rule)
     if parsed is None or not fnmatchcase(call.name, parsed["tool"]):

@@ -44,7 +44,7 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return _CONTROLS.sub(_escaped, without_content(super().format(record)))
 
-    def formatMessage(self, record: logging.LogRecord) -> str:
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the name of logging
         # Errors quote rows in lines of their own, which are not found by their beginning once they are indented.
         return without_content(super().formatMessage(record)).replace("\n", _CONTINUED)
 

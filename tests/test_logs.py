@@ -65,7 +65,9 @@ def test_text_of_others_is_no_line_and_no_control_sequence() -> None:
 
 def test_rows_in_a_message_are_left_out_of_text_lines() -> None:
     """OPS-03: PostgreSQL quotes them in the line after the error."""
-    shown = TextLines().format(record("chat.db", "It failed: %s", "duplicate key\nDETAIL:  Key (text)=(secret) exists."))
+    shown = TextLines().format(
+        record("chat.db", "It failed: %s", "duplicate key\nDETAIL:  Key (text)=(secret) exists.")
+    )
     assert ("secret" in shown, shown.endswith("duplicate key\n    DETAIL: …")) == (False, True)
 
 

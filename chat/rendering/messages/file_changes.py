@@ -13,7 +13,7 @@ from chat.snapshots import ToolSnapshot
 MOST_LINES = 400
 LONGEST_LINE = 1_000
 LARGEST = 200_000
-# Pairs of lines that are compared, at worst in 0.1 s: cards are drawn on the event loop. Of more, all lines are changed.
+# Pairs of lines that are compared, at worst in 0.1 s: each page draws its cards again. Of more, all lines are changed.
 MOST_PAIRS = 250_000
 _AT_LINE = re.compile(r"at line (\d{1,9})\.")
 _HUNK = re.compile(r"@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
