@@ -42,7 +42,7 @@ def batches(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
 def read_in_batches(rows: QuerySet[M], size: int = MAX_ROWS) -> Iterator[M]:
     """Yield rows in their order, read so many at a time.
 
-    For a consumer that may wait for long, as a client that reads an export slowly does: no query stays open meanwhile.
+    For a consumer that may wait for long, as a client that reads an export slowly does: no query stays open then.
     SQLite keeps what is written after the beginning of an open query in its log, which grows until the disk is full.
     """
     keys = list(rows.values_list("pk", flat=True))

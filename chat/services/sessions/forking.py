@@ -123,7 +123,7 @@ def fork(
     if the last row needs an answer. The workspace is copied, too, as it is now, unless it is too large; the copy keeps
     what became of it (`chat.queries.forked_files`). A session that is large or has files is copied in several
     transactions, and appears when it is complete; a message that is edited in the meantime is copied with its old or
-    its new text. If the author loses the access meanwhile, there is no fork. Call it outside of transactions. Raises
+    its new text. If the author loses the access by then, there is no fork. Call it outside of transactions. Raises
     ServiceError if the message does not exist, the text cannot be stored, there is no user text to replace, the agent
     is using a row to copy, or another large session of the author is being copied.
     """
