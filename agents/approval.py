@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import islice
 from typing import Literal
 
 from agents.messages import Json, ToolCall
@@ -20,6 +22,8 @@ Verdict = Literal["run", "ask", "deny"]
 Approvers = Literal["", "admin", "owner"]
 APPROVERS: tuple[Approvers, ...] = ("", "admin", "owner")
 MOST_APPROVALS = 10
+# Parts of a command that are compared with each rule.
+MOST_PARTS = 1_000
 
 # The main argument of a call is its only one, or the first of these that it has.
 TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
@@ -118,7 +122,8 @@ def matches(rule: str, call: ToolCall, *, anywhere: bool = False) -> bool:
     """Return whether a rule matches a call.
 
     A command for a shell matches a pattern if all of its parts do and none has a variable, a redirection or the like:
-    `git status; rm -rf .` does not match `git status*`. With `anywhere` one part is enough.
+    `git status; rm -rf .` does not match `git status*`. With `anywhere` one part is enough. A command of very many
+    parts counts as what the rule is careful about: it matches with `anywhere`, and else does not.
     """
     parsed = _RULE.fullmatch(rule)
     if parsed is None or not fnmatchcase(call.name, parsed["tool"]):
@@ -131,10 +136,11 @@ def matches(rule: str, call: ToolCall, *, anywhere: bool = False) -> bool:
         return False
     if name not in COMMANDS:
         return _fits(value.strip(), pattern)
-    parts = list(_parts(value))
+    parts = _parts(value)
+    is_cut = len(parts) > MOST_PARTS
     if anywhere:
-        return any(_fits(part, pattern) for part in (value.strip(), *parts))
-    return bool(parts) and not _EXPANSIONS.search(value) and all(_fits(part, pattern) for part in parts)
+        return is_cut or any(_fits(part, pattern) for part in (value.strip(), *parts))
+    return bool(parts) and not is_cut and not _EXPANSIONS.search(value) and all(_fits(part, pattern) for part in parts)
 
 
 def main_argument(arguments: Json) -> tuple[str, object]:
@@ -144,15 +150,40 @@ def main_argument(arguments: Json) -> tuple[str, object]:
     return next(((name, arguments[name]) for name in TELLING if isinstance(arguments.get(name), str)), ("", None))
 
 
-def _parts(command: str) -> Iterator[str]:
-    return (part.strip() for part in _SEPARATORS.split(command) if part.strip())
+@lru_cache(maxsize=4)  # a workspace can have 200 rules, which are compared with the same call
+def _parts(command: str) -> tuple[str, ...]:
+    """Return the first parts of a command, one more than are compared."""
+    return tuple(islice(_all_parts(command), MOST_PARTS + 1))
+
+
+def _all_parts(command: str) -> Iterator[str]:
+    start = 0
+    for separator in _SEPARATORS.finditer(command):
+        if part := command[start : separator.start()].strip():
+            yield part
+        start = separator.end()
+    if part := command[start:].strip():
+        yield part
 
 
 def _fits(text: str, pattern: str) -> bool:
     """Match with `*` alone as a wildcard. `git *` matches `git`, too."""
     if pattern.endswith(" *") and text == pattern[:-2].strip():
         return True
-    return re.fullmatch(".*".join(map(re.escape, pattern.strip().split("*"))), text, re.DOTALL) is not None
+    first, *others = pattern.strip().split("*")
+    if not others:
+        return text == first
+    *between, last = others
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    # Not a regular expression: one with many stars would hold up the process for ever.
+    for part in between:
+        at = text.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
 
 
 def guard_of(rule: object, approvals: object = 1, approvers: object = "") -> Guard:

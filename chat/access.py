@@ -103,6 +103,12 @@ def session_for(
     return session, role
 
 
+def still_in(user: User, session: Session, needs: SessionRole = SessionRole.VIEWER) -> bool:
+    """Return whether a user has at least a role in a session now: for what takes long, and has asked before."""
+    role = roles([(user.pk, session.pk)]).get((user.pk, session.pk))
+    return role is not None and role.covers(needs)
+
+
 def memberships_of(user: User) -> QuerySet[Membership]:
     """Return a user's memberships except those as a guest, which give access to single sessions only."""
     return Membership.objects.filter(user=user).exclude(role=Membership.Role.GUEST)
@@ -139,6 +145,13 @@ def may_approve(user: User, session: Session, approvers: Approvers) -> bool:
     if not approvers:
         return True
     return memberships_of(user).filter(workspace=session.workspace_id, role__in=roles[approvers]).exists()
+
+
+def still_approve(user_ids: Iterable[int], session: Session, approvers: Approvers) -> set[int]:
+    """Return those of some users who may approve a call now: they can answer it, and have the role that it needs."""
+    found = roles((user_id, session.pk) for user_id in user_ids)
+    editors = [user_id for (user_id, _session), role in found.items() if role.covers(SessionRole.EDITOR)]
+    return {each.pk for each in User.objects.filter(pk__in=editors) if may_approve(each, session, approvers)}
 
 
 def may(user: User, permission: Permission, workspace_id: int) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 import unicodedata
 import zipfile
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
+from typing import TypeVar
 
 from asgiref.sync import sync_to_async
 from django.core.files.base import File
@@ -30,6 +32,9 @@ BYTES_AT_ONCE = 1_000_000
 ZIPPED_AT_ONCE = 64 * 1024
 # Bytes of a stored file that are read at once.
 PIECE = 256 * 1024
+# After so many seconds a download that is made while it is sent asks again whether it may go on.
+RECHECKED = 5.0
+T = TypeVar("T")
 SINGLE_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
@@ -59,6 +64,20 @@ def passed_on(
     kept_as = content_disposition_header(not inline, name) or "attachment"
     headers = {"Content-Disposition": kept_as, "Cache-Control": "private, no-store"}
     return StreamingHttpResponse(content, content_type=media_type, headers=headers)
+
+
+def while_permitted(pieces: Iterator[T], is_permitted: Callable[[], bool]) -> Iterator[T]:
+    """Pass pieces on until there are no more, or the user may not read on.
+
+    A client decides how long a download takes, and what is written in the meantime would be in it.
+    """
+    due = time.monotonic() + RECHECKED
+    for piece in pieces:
+        if time.monotonic() >= due:
+            if not is_permitted():
+                return
+            due = time.monotonic() + RECHECKED
+        yield piece
 
 
 def zipped(entries: Iterable[tuple[str, Iterable[bytes]]], changed: datetime) -> Iterator[bytes]:

@@ -18,6 +18,9 @@ WINDOW = 10.0
 # What people wrote, or what signs in, can be in errors: PostgreSQL quotes whole rows, Pydantic values, Django paths.
 _QUOTED_ROWS = re.compile(r"^(DETAIL|CONTEXT|QUERY|STATEMENT):.*(?:\n[ \t]+.*)*", re.MULTILINE)
 _QUOTED_VALUES = re.compile(r"input_value=.*?(?=, input_type=)", re.DOTALL)
+# What others wrote, such as the error of an MCP server, could move the cursor, hide text, or look like another line.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTINUED = "\n    "
 _SECRET_PATHS = re.compile(r"(/accounts/link/|/join/)[^\s/?\"']+")
 
 
@@ -28,14 +31,22 @@ def without_content(text: str) -> str:
     return _SECRET_PATHS.sub(r"\1…", text)
 
 
+def _escaped(sign: re.Match[str]) -> str:
+    return sign[0].encode("unicode_escape").decode()
+
+
 class TextLines(logging.Formatter):
-    """Lines for a terminal."""
+    """Lines for a terminal. What follows the first line of a message is indented."""
 
     def __init__(self) -> None:
         super().__init__("{asctime} {levelname} {name}: {message}", style="{")
 
     def format(self, record: logging.LogRecord) -> str:
-        return without_content(super().format(record))
+        return _CONTROLS.sub(_escaped, without_content(super().format(record)))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the name of logging
+        # Errors quote rows in lines of their own, which are not found by their beginning once they are indented.
+        return without_content(super().formatMessage(record)).replace("\n", _CONTINUED)
 
 
 class JsonLines(logging.Formatter):

@@ -51,6 +51,26 @@ def test_stranger_s_request_is_one_line_and_no_error() -> None:
     assert Strangers(level="ERROR").filter(record("chat.db"))
 
 
+def test_text_of_others_is_no_line_and_no_control_sequence() -> None:
+    """An MCP server's error, a file's name or a page's title cannot forge a line or move the cursor."""
+    hostile = "x\n2026-01-01 00:00:00,000 INFO chat.security: forged\r\x1b[2K\x1b]0;title\x07\u202e\x9b1A"
+    shown = TextLines().format(record("agents.mcp", "MCP server %s: it\tfails", hostile))
+    first, second = shown.split("\n")
+    assert first.endswith("WARNING agents.mcp: MCP server x")
+    assert second == (
+        r"    2026-01-01 00:00:00,000 INFO chat.security: forged\r\x1b[2K\x1b]0;title\x07\u202e\x9b1A: it"
+        "\tfails"
+    )
+
+
+def test_rows_in_a_message_are_left_out_of_text_lines() -> None:
+    """OPS-03: PostgreSQL quotes them in the line after the error."""
+    shown = TextLines().format(
+        record("chat.db", "It failed: %s", "duplicate key\nDETAIL:  Key (text)=(secret) exists.")
+    )
+    assert ("secret" in shown, shown.endswith("duplicate key\n    DETAIL: …")) == (False, True)
+
+
 def written(**options: Any) -> dict[str, Any]:
     line = JsonLines().format(record("chat.runner", "Session %s is late", "s_1", created=1772282096.5, **options))
     assert "\n" not in line

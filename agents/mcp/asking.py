@@ -68,9 +68,9 @@ class Questions:
     ) -> types.ElicitResult | types.ErrorData:
         """Answer a request of the server. Returns when people have."""
         call = _current.get()
-        if call not in self._calls:
-            call = next(iter(self._calls)) if len(self._calls) == 1 else None
-        if call is None:
+        if call is None and len(self._calls) == 1:
+            call = next(iter(self._calls))
+        if call not in self._calls:  # none, or one that has ended: the people of another are not asked in its place
             return types.ErrorData(code=types.INVALID_REQUEST, message=WHICH_CALL)
         try:
             question = self._question(params)

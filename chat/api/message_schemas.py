@@ -30,6 +30,7 @@ class PersonDecisionOut(Schema):
     at: datetime
     approved: bool
     edited: bool = Field(description="They changed the arguments: earlier approvals do not count any more")
+    lapsed: bool = Field(False, description="They may not approve the call any more: theirs does not count")
 
 
 class ApprovalOut(Schema):

@@ -11,11 +11,11 @@ from ninja import File, Form, Query, Router, Schema
 from ninja.files import UploadedFile
 from pydantic import Field
 
-from chat.access import session_for
+from chat.access import session_for, still_in
 from chat.api.auth import ApiRequest, workspace_of
 from chat.api.responses import json_response, no_content
 from chat.disconnects import disconnect_of
-from chat.downloads import file_name, streamed
+from chat.downloads import file_name, streamed, while_permitted
 from chat.limits.rates import spend
 from chat.services import import_uploads
 from chat.services.import_uploads import Upload
@@ -106,6 +106,7 @@ def export_session(request: ApiRequest, session_id: str, query: Query[ExportQuer
     form = transfer.ExportFormat(query.format)
     name = file_name(session.title, session.pk, transfer.EXTENSIONS[form])
     pieces = transfer.export_session(session, request.user, role, form)
+    pieces = while_permitted(pieces, lambda: still_in(request.user, session, role))
     return streamed(request, pieces, name=name, media_type=transfer.MEDIA_TYPES[form])
 
 

@@ -11,10 +11,11 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from chat.access import still_in
 from chat.api.auth import ApiRequest, session_of
 from chat.api.files import BINARY
 from chat.api.responses import json_response
-from chat.downloads import file_name, of_file, passed_on, zipped
+from chat.downloads import file_name, of_file, passed_on, while_permitted, zipped
 from chat.queries import workspace
 
 router = Router(tags=["Workspace files"])
@@ -96,4 +97,5 @@ def get_workspace_archive(request: ApiRequest, session_id: str, query: Query[Fol
     session = session_of(request, session_id)
     entries = workspace.files_below(session, query.path)
     name = file_name(query.path.strip("/").rpartition("/")[2] or session.title, "files", "zip")
-    return passed_on(request, zipped(entries, timezone.now()), name=name, media_type="application/zip")
+    pieces = while_permitted(zipped(entries, timezone.now()), lambda: still_in(request.user, session))
+    return passed_on(request, pieces, name=name, media_type="application/zip")

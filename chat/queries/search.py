@@ -17,7 +17,7 @@ from itertools import islice
 from django.db import connection
 from django.db.models import F, Q, QuerySet, TextField, Value
 from django.db.models.expressions import Combinable
-from django.db.models.functions import Cast, Coalesce, Length, Lower, Replace
+from django.db.models.functions import Cast, Coalesce, Left, Length, Lower, Replace
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString, mark_safe
 
@@ -28,6 +28,8 @@ from chat.models import ChatMessage, MessageStatus, MessageType, Session, User
 LIMIT = 20
 # So many times the limit are looked at, to find those with whole words.
 POOL = 3
+# So much of a message is read to rank it, and for its snippet if the first hit is in there: it can have 2 MB.
+HEAD = 20_000
 # So many sessions are found by what was said in them, the newest words first.
 MOST_SESSIONS = 500
 MOST_TERMS = 8
@@ -209,7 +211,7 @@ def _messages(visible: QuerySet[Session], terms: list[str], limit: int) -> list[
     rows = list({row.pk: row for row in found}.values())
     rows.sort(key=lambda row: row.timestamp, reverse=True)
     whole = _whole(terms)
-    rows.sort(key=lambda row: whole(row.text))  # stable: the newest stay first
+    rows.sort(key=lambda row: whole(_head(row)))  # stable: the newest stay first
     return [_hit(row, terms) for row in rows[:limit]]
 
 
@@ -222,7 +224,24 @@ def _newest_with(visible: QuerySet[Session], terms: list[str], limit: int) -> li
         found = found.filter(session__in=visible)
         for term in terms:
             found = found.filter(text__icontains=term)
+    found = found.defer("text").annotate(head=Left("text", HEAD), chars=Length("text"))
     return list(found.select_related("session__workspace").order_by("-timestamp", "pk")[:limit])
+
+
+def _head(row: ChatMessage) -> str:
+    head: str = row.head  # type: ignore[attr-defined]  # by _newest_with
+    return head
+
+
+def _text(row: ChatMessage, terms: list[str]) -> str:
+    """Return the text of a message, or its beginning if that has all of a snippet."""
+    head = _head(row)
+    if row.chars <= HEAD:  # type: ignore[attr-defined]  # likewise
+        return head
+    first = _pattern(terms).search(head)
+    if first is not None and first.start() + 2 * REACH < HEAD:
+        return head
+    return ChatMessage.objects.values_list("text", flat=True).filter(pk=row.pk).first() or head
 
 
 def _ask_index(what: str, visible: QuerySet[Session], indexed: list[str], short: list[str], limit: int) -> list[str]:
@@ -261,7 +280,7 @@ def _hit(row: ChatMessage, terms: list[str]) -> MessageHit:
         workspace=session.workspace_id,
         workspace_name=session.workspace.name,
         sender=row.sender or row.model,
-        snippet=marked(around_hit(row.text, terms), terms),
+        snippet=marked(around_hit(_text(row, terms), terms), terms),
         timestamp=row.timestamp,
     )
 

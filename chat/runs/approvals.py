@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -12,17 +13,22 @@ from agents.messages import Json
 
 @dataclass(frozen=True, slots=True)
 class PersonDecision:
-    """What one person has decided. `edited`: they changed the call's arguments, so earlier approvals do not count."""
+    """What one person has decided. `edited`: they changed the call's arguments, so earlier approvals do not count.
+
+    `lapsed`: they may not approve the call any more, so theirs does not count.
+    """
 
     user_id: int | None
     name: str
     at: str
     approved: bool
     edited: bool
+    lapsed: bool = False
 
     @classmethod
     def of(cls, value: Any) -> PersonDecision:
-        return cls(value["user_id"], str(value["name"]), str(value["at"]), bool(value["approved"]), value["edited"])
+        name, at, lapsed = str(value["name"]), str(value["at"]), bool(value.get("lapsed"))
+        return cls(value["user_id"], name, at, bool(value["approved"]), value["edited"], lapsed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +43,22 @@ class Standing:
         """The approvals of the arguments as they are."""
         given = [each for each in self.decisions if each.approved]
         edits = [place for place, each in enumerate(given) if each.edited]
-        return tuple(given[edits[-1] :] if edits else given)
+        return tuple(each for each in given[edits[-1] if edits else 0 :] if not each.lapsed)
 
     @property
     def missing(self) -> int:
         return max(0, self.needs.approvals - len(self.approvals))
 
-    def has_approved(self, user_id: int) -> bool:
-        return any(each.user_id == user_id for each in self.approvals)
+    @property
+    def approved_by(self) -> set[int]:
+        """The ids of those whose approvals count."""
+        return {each.user_id for each in self.approvals if each.user_id is not None}
+
+    def only_of(self, user_ids: Collection[int]) -> Standing:
+        """Return the standing in which no other approvals than those of these users count."""
+        lapsed = [each for each in self.approvals if each.user_id not in user_ids]
+        decisions = (replace(each, lapsed=True) if each in lapsed else each for each in self.decisions)
+        return replace(self, decisions=tuple(decisions))
 
 
 def standing_of(approval: object) -> Standing | None:
@@ -69,7 +83,7 @@ def with_decision(
         "approvers": standing.needs.approvers,
         "decisions": [*map(asdict, after.decisions)],
         # Those for whom the call does not wait any more, where a query finds them.
-        "agreed": [each.user_id for each in after.approvals if each.user_id is not None],
+        "agreed": sorted(after.approved_by),
     }
 
 

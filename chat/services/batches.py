@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Event
 from typing import TypeVar
 
+from django.db.models import Model, QuerySet
+
 T = TypeVar("T")
+M = TypeVar("M", bound=Model)
 # How many rows a job changed, by kind.
 Counts = Counter[str]
 
@@ -34,6 +37,17 @@ def batches(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
         chars += more
     if batch:
         yield batch
+
+
+def read_in_batches(rows: QuerySet[M], size: int = MAX_ROWS) -> Iterator[M]:
+    """Yield rows in their order, read so many at a time.
+
+    For a consumer that may wait for long, as a client that reads an export slowly does: no query stays open then.
+    SQLite keeps what is written after the beginning of an open query in its log, which grows until the disk is full.
+    """
+    keys = list(rows.values_list("pk", flat=True))
+    for start in range(0, len(keys), size):
+        yield from rows.filter(pk__in=keys[start : start + size])
 
 
 class Deadline:

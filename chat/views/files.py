@@ -22,8 +22,8 @@ from django.views.decorators.http import require_GET
 from agents.messages import Json
 from agents.safe_text import clean
 from agents.sandbox.browsing import Entry, Listing, OpenFile
-from chat.access import session_for
-from chat.downloads import file_name, of_file, passed_on, zipped
+from chat.access import session_for, still_in
+from chat.downloads import file_name, of_file, passed_on, while_permitted, zipped
 from chat.errors import NoSuchSession
 from chat.files.sniffing import audio_type, browser_type
 from chat.models import Session, User
@@ -121,7 +121,8 @@ def archive(request: SignedInRequest, session_id: str) -> HttpResponseBase:
         raise Http404(str(refused)) from refused
     title = path.strip("/").rpartition("/")[2] or session.title
     name = file_name(title, "files", "zip")
-    return passed_on(request, zipped(entries, timezone.now()), name=name, media_type="application/zip")
+    pieces = while_permitted(zipped(entries, timezone.now()), lambda: still_in(request.user, session))
+    return passed_on(request, pieces, name=name, media_type="application/zip")
 
 
 def _original(user: User, session: Session) -> Session | None:

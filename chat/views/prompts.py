@@ -72,7 +72,7 @@ def _preset(request: SignedInRequest, session_id: str) -> AgentPreset:
 def _arguments(written: str) -> dict[str, str]:
     try:
         found = json.loads(written)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or any(not isinstance(each, str) for each in found.values()):
         raise Invalid(_("The request is malformed."))

@@ -277,6 +277,7 @@ MATRIX = [
     ),
     Row("GET", "session-prompts", editing(200)),
     Row("POST", "session-prompt", {**editing(422), ANONYMOUS: 401}, {"name": "none__x"}),
+    Row("POST", "session-prompt", {**editing(422), ANONYMOUS: 401}, {"name": "none__x", "arguments": "[" * 100_000}),
     Row("GET", "session-schedules", seeing(200)),
     Row("POST", "session-schedules", choosing(200), NEW_SCHEDULE),
     Row("POST", "session-schedules", choosing(422), {**NEW_SCHEDULE, "text": ""}),

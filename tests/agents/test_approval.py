@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import thread_time
 
 import pytest
 
 from agents.approval import (
+    MOST_PARTS,
     PLAIN,
     Guard,
     Requirement,
@@ -66,6 +68,43 @@ def test_rule_matches(rule: str, command: str) -> None:
 def test_rule_does_not_match_what_it_does_not_name(rule: str, command: str) -> None:
     """Nothing that a command does besides its own text passes a pattern."""
     assert not matches(rule, bash(command))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fitting", "other"),
+    [
+        ("a*b*c", ["abc", "a b c", "abcbc", "a\nb\nc"], ["ab", "acb", "abcd", "xabc"]),
+        ("*b*", ["b", "abc", "bb"], ["", "ac"]),
+        ("ab*ba", ["abba", "ab ba"], ["aba", "ab"]),
+        ("a**c", ["ac", "abc"], ["a", "c"]),
+    ],
+)
+def test_star_stands_for_any_text(pattern: str, fitting: list[str], other: list[str]) -> None:
+    def fits(path: str) -> bool:
+        return matches(f"read_file({pattern})", ToolCall("c1", "read_file", {"path": path}))
+
+    assert [fits(path) for path in fitting] == [True] * len(fitting)
+    assert [fits(path) for path in other] == [False] * len(other)
+
+
+def test_pattern_with_many_stars_takes_no_time() -> None:
+    """Rules are made by owners of workspaces, and compared on the event loop of everyone."""
+    call = ToolCall("c1", "read_file", {"path": "a" * 100_000})
+    began = thread_time()
+    assert not matches(f"read_file({'*a' * 400}*b)", call)
+    assert thread_time() - began < 1
+
+
+def test_command_of_very_many_parts_is_treated_with_care() -> None:
+    """It is not compared part by part: two hundred rules would take minutes."""
+    few, many = ("true;" * count for count in (MOST_PARTS, MOST_PARTS + 1))
+    assert [matches("bash(true)", bash(each)) for each in (few, many)] == [True, False]
+    assert [matches("bash(sudo *)", bash(each), anywhere=True) for each in (few, many)] == [False, True]
+    rules = Rules(ask=tuple(f"bash(sudo {number} *)" for number in range(200)))
+    began = thread_time()
+    assert rules.verdict(bash("true;" * 400_000), needs_approval=False) == "ask"
+    assert rules.verdict(bash(few), needs_approval=False) == "run"
+    assert thread_time() - began < 2
 
 
 def test_pattern_is_compared_with_the_main_argument() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from html import unescape
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from agents.providers.arguments import read_arguments
 from chat.models import ChatMessage
 from chat.rendering.messages.as_markdown import as_markdown
+from chat.rendering.messages.file_changes import change_of
 from chat.rendering.messages.frames import message_html
 from chat.rendering.text.json_text import DEEPEST, coloured, laid_out
-from chat.snapshots import MessageSnapshot
+from chat.snapshots import MessageSnapshot, ToolSnapshot
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -88,3 +90,18 @@ def test_strings_that_nothing_closes_end_with_their_lines(text: str) -> None:
     """MSG-12: a page fetched by a tool may have them; searching from each of them again kept a core busy."""
     assert unescape(re.sub("<[^>]*>", "", coloured(text))) == text
     assert coloured('["a\n1]') == '[<span class="s">"a</span>\n<span class="m">1</span>]'
+
+
+def test_large_changes_of_a_file_are_shown_without_comparing_each_line() -> None:
+    """UI-10: comparing takes quadratic time, 200 KB took 9 s each time that someone opened the session."""
+    old, new = ("\n".join(chr(0x4E00 + place * step % 120) for place in range(50_000)) for step in (7, 11))
+    began = thread_time()
+    tool = ToolSnapshot("c1", "edit_file", {"path": "a.txt", "old": old, "new": new}, "at line 1.", False, None)
+    change = change_of(tool)
+    assert thread_time() - began < 1
+    assert change is not None
+    assert (change.added, change.removed, change.left_out) == (50_000, 50_000, True)
+    assert (change.lines[0].kind, change.lines[1].kind) == ("place", "gone")
+    few = change_of(ToolSnapshot("c1", "edit_file", {"path": "a", "old": "a\nb", "new": "a\nc"}, "", False, None))
+    assert few is not None
+    assert [line.kind for line in few.lines] == ["place", "same", "gone", "new"]

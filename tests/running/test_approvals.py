@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC
 from typing import Any
 
@@ -9,14 +10,16 @@ import pytest
 
 from agents.providers.scripted import Reply
 from chat.errors import ServiceError
-from chat.models import ApprovalRule, ChatMessage, Membership, SecurityEvent, Session, User, Workspace
+from chat.models import ApprovalRule, ChatMessage, Membership, SecurityEvent, Session, Share, User, Workspace
 from chat.queries.session_list import listing
+from chat.rendering.messages.questions import QuestionCard
 from chat.services.batches import Deadline
 from chat.services.deletion.names import ERASED_SENDER, erase_names
 from chat.services.people import workspace_rules
+from chat.snapshots import MessageSnapshot
 from tests.running.test_waiting import CONFIG, answer, deploy_call, deploying, results, waiting
 from tests.support.rest import check_rest
-from tests.support.testing_node import TestNode, let_in
+from tests.support.testing_node import TestNode, let_in, person
 
 YES: dict[str, Any] = {"approved": True, "scope": "once"}
 
@@ -152,6 +155,39 @@ async def test_only_the_named_role_approves(node: TestNode, ana: User, bo: User)
     await answer(node, session, bo, row, YES)
     await node.idle(session)
     assert ran == ["production"]
+
+
+@pytest.mark.parametrize("lost", ["share", "editor", "role", "membership", "account"])
+async def test_approval_of_someone_who_lost_the_right_does_not_count(
+    node: TestNode, ana: User, bo: User, workspace: Workspace, lost: str
+) -> None:
+    """UI-20: they are on the card no more, and another person has to agree; back in, they can approve again."""
+    ran: list[str] = []
+    node.script([[deploy_call()], ["Done."]], CONFIG, [deploying(ran)])
+    await rule(node, ana, rule="deploy", verdict="ask", approvals=2, approvers="admin")
+    cy = await node.do(person, "Cy", workspace)
+    await node.do(Membership.objects.filter(user__in=[ana, bo, cy]).update, role="admin")
+    session = await begun(node, ana, bo, cy)
+    (row,) = await waiting(node, session)
+    await answer(node, session, bo, row, YES)
+    shares, members = Share.objects.filter(user=bo), Membership.objects.filter(user=bo)
+    take: dict[str, Callable[[], object]] = {
+        "share": shares.delete,
+        "editor": lambda: shares.update(role="viewer"),
+        "role": lambda: members.update(role="member"),
+        "membership": members.delete,
+        "account": lambda: User.objects.filter(pk=bo.pk).update(is_active=False),
+    }
+    await node.do(take[lost])
+    await answer(node, session, ana, row, YES)
+    (row,) = await waiting(node, session)
+    assert (decided(row, "name"), decided(row, "lapsed")) == (["Bo", "Ana"], [True, False])
+    assert (row.approval or {})["agreed"] == [ana.pk]
+    assert "1 more approval" in QuestionCard.of(MessageSnapshot.from_row(row)).needed  # type: ignore[union-attr]
+    await answer(node, session, cy, row, YES)
+    await node.idle(session)
+    assert ran == ["production"]
+    await node.do(check_rest, session)
 
 
 async def test_rules_of_the_workspace_deny_and_allow(node: TestNode, ana: User) -> None:

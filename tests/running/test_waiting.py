@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
@@ -242,6 +243,20 @@ async def test_approved_call_runs_and_a_refused_one_does_not(node: TestNode, ana
     ]
     assert sorted(kinds) == [0, 1]
     await node.do(check_rest, session)
+
+
+async def test_changed_arguments_are_bounded(node: TestNode, ana: User) -> None:
+    """MSG-12: as a message is, and they must be JSON."""
+    ran: list[str] = []
+    node.script([[deploy_call()], ["Done."]], CONFIG, [deploying(ran)])
+    session = await node.session(ana)
+    await node.send(session, ana, "Deploy")
+    (row,) = await waiting(node, session)
+    for given in ({"target": "x" * settings.MAX_MESSAGE_CHARS}, {"target": "x", "more": float("nan")}):
+        with pytest.raises(ServiceError) as refused:
+            await answer(node, session, ana, row, {"approved": True, "arguments": given})
+        assert refused.value.code in ("too_long", "invalid")
+    assert (await waiting(node, session))[0].arguments == {"target": "production"}
 
 
 async def test_arguments_can_be_changed_before_the_call_runs(node: TestNode, ana: User) -> None:

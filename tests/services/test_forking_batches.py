@@ -18,11 +18,13 @@ from chat.services.batches import Pacer
 from chat.services.deletion import purging, sessions
 from chat.services.idempotency import create_once
 from chat.services.messages.editing import edit, remove
+from chat.services.people.sharing import unshare
 from chat.services.sessions import incomplete
 from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, fill, live
 from tests.support.rest import check_rest
+from tests.support.testing_node import let_in
 
 TALK = [START, HI, {**ANSWER, "response_id": "r_1"}, DONE]
 
@@ -155,6 +157,25 @@ def test_fork_of_a_session_that_is_erased_meanwhile_fails(
     with pytest.raises(NoSuchSession):
         fork(session=session, author=ana, message_id=rows[7].pk)
     assert (Session.objects.count(), ChatMessage.objects.count()) == (0, 0)
+
+
+@pytest.mark.django_db
+def test_fork_of_someone_who_loses_access_meanwhile_fails(
+    session: Session, ana: User, bo: User, between: Callable[[Any], None]
+) -> None:
+    """LIVE-06: what is written since is none of theirs. Staff, who fork without access, are not concerned."""
+    let_in(session, bo, "viewer")
+    rows = fill(session, *TALK, *TALK)
+
+    def take() -> None:
+        unshare(session=session, author=ana, user=bo)
+        edit(session=session, author=ana, message_id=rows[6].pk, text="Not for Bo")
+
+    between(take)
+    with pytest.raises(NoSuchSession):
+        fork(session=session, author=bo, message_id=rows[7].pk)
+    assert list(Session.objects.all()) == [session]
+    assert fork(session=session, author=bo, message_id=rows[7].pk).owner == bo
 
 
 @pytest.mark.django_db

@@ -15,7 +15,7 @@ from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
 from chat.access import may_begin_sessions, person_for, sessions_of, workspace_for
 from chat.errors import NoSuchWorkspace, NotForGuests, ServiceError
-from chat.models import Invitation, Membership, Session, SessionRole, Share, User, Workspace
+from chat.models import Invitation, Membership, SecurityEvent, Session, SessionRole, Share, User, Workspace
 from chat.queries import offers
 from chat.services.people import accounts, guests, sharing, workspace_invitations
 from chat.services.people.workspaces import current_workspace, places_of
@@ -142,6 +142,20 @@ def test_managers_remove_guests(guest: User, bo: User, workspace: Workspace) -> 
     guests.remove(author=bo, workspace_id=workspace.pk, user_id=guest.pk)
     assert (role_of(guest, workspace), Share.objects.filter(user=guest).exists()) == (None, False)
     assert workspace_invitations.invitation_for(token) is None
+
+
+def test_removed_guest_cannot_come_back_by_their_link(session: Session, ana: User, bo: User) -> None:
+    """LIVE-06: links to the sessions that they had end, for they came by one; those to others stay."""
+    Membership.objects.filter(user=bo).update(role="admin")
+    gil, other = User.objects.create_user("gil", can_own_workspace=False), create_session(owner=ana)
+    token = sharing.invite(session=session, author=ana, role="viewer", uses=5)
+    kept = sharing.invite(session=other, author=ana, role="viewer")
+    sharing.accept(token=token, user=gil)
+    guests.remove(author=bo, workspace_id=session.workspace_id, user_id=gil.pk)
+    assert code_of(lambda: sharing.accept(token=token, user=gil)) == "no_such_invitation"
+    assert role_of(gil, session.workspace) is None
+    assert sharing.invitation_for(kept).session == other
+    assert SecurityEvent.objects.filter(kind="invitation_ended", actor=bo, details__count=1).count() == 1
 
 
 def test_guests_cannot_invite(session: Session, guest: User, ana: User) -> None:

@@ -116,6 +116,17 @@ def test_a_removal_can_be_undone(workspace: Workspace, adam: User, ana: User, bo
     assert undo(adam, removed.undo).user == ana  # again: no effect
 
 
+def test_links_that_a_removed_member_may_know_end(workspace: Workspace, adam: User, ana: User, bo: User) -> None:
+    """LIVE-06: those to sessions that were shared with them. They do not come back as a guest."""
+    shared, other = create_session(owner=bo, workspace=workspace), create_session(owner=bo, workspace=workspace)
+    sharing.share(session=shared, author=bo, user=ana, role="editor")
+    known, unknown = (sharing.invite(session=each, author=bo, role="editor", uses=5) for each in (shared, other))
+    members.remove(author=adam, workspace_id=workspace.pk, user_id=ana.pk)
+    assert code_of(lambda: sharing.accept(token=known, user=ana)) == "no_such_invitation"
+    assert role_of(ana, workspace) is None
+    assert sharing.invitation_for(unknown).session == other
+
+
 def test_members_may_leave(workspace: Workspace, ana: User, olga: User) -> None:
     """LIVE-06: by removing themselves, with nothing else to manage."""
     members.remove(author=ana, workspace_id=workspace.pk, user_id=ana.pk)

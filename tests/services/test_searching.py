@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from django.db import connection
 from hypothesis import given
@@ -143,6 +145,23 @@ def test_whole_words_come_before_parts_of_words(ana: User, session: Session) -> 
         create_session(owner=ana, title=title)
     titles = [hit.title.replace("<mark>", "").replace("</mark>", "") for hit in search.search(ana, "are").sessions]
     assert titles == ["Are we", "Area 51", "Our area"]
+
+
+@pytest.mark.parametrize("place", [0, search.HEAD - 500, search.HEAD, 150_000])
+def test_search_reads_little_of_long_messages(ana: User, session: Session, place: int) -> None:
+    """A search looks at sixty messages, each of which can have 2 MB: it keeps neither all of them nor one too many."""
+    text = f"{'word ' * (place // 5)}winter{' word' * 40_000}"
+    for _ in range(search.POOL * search.LIMIT):
+        say(session, ana, text)
+    tracemalloc.start()
+    try:
+        found = search.search(ana, "winter").messages
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(found) == search.LIMIT
+    assert all("<mark>winter</mark>" in hit.snippet and hit.snippet.endswith("…") for hit in found)
+    assert peak < 4_000_000
 
 
 def test_session_titles_match_in_any_case(ana: User, session: Session) -> None:

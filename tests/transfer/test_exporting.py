@@ -8,12 +8,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection
+from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils.translation import override
 from markdown_it import MarkdownIt
 
 from chat.models import ChatMessage, Session, User
 from chat.projections.fences import contained
+from chat.transfer.exporting.personal import export_person
 from chat.transfer.exporting.sessions import export_json, export_markdown
 from tests.support.files import picture
 from tests.transfer.conftest import document
@@ -69,7 +71,7 @@ def test_neither_form_asks_for_each_message(talk: Session, ana: User, count: int
         document(talk)
     with CaptureQueriesContext(connection) as markdown_queries:
         list(export_markdown(talk))
-    assert (len(json_queries), len(markdown_queries)) == (8, 4)
+    assert (len(json_queries), len(markdown_queries)) == (10, 4)
 
 
 @pytest.mark.both_databases
@@ -86,6 +88,14 @@ def test_export_comes_piece_by_piece(talk: Session, ana: User) -> None:
     with CaptureQueriesContext(connection) as rest:
         assert '"n999"' in "".join(pieces)
     assert early < len(begun) + len(rest)
+
+
+def test_no_query_stays_open_while_a_client_reads(talk: Session, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One client that reads slowly would let SQLite's log grow with all that is written: 1 GB in a minute."""
+    monkeypatch.delattr(QuerySet, "iterator")
+    assert '"changes"' in "".join(export_json(talk))
+    assert "".join(export_markdown(talk))
+    assert b"".join(export_person(user=ana, author=ana))
 
 
 def test_markdown_keeps_speakers_apart_whatever_they_say(talk: Session) -> None:

@@ -13,9 +13,12 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
+from chat import downloads
 from chat.agents_setup import sandbox
-from chat.models import FORKED_FILES, ChatMessage, Session, User
+from chat.models import FORKED_FILES, ChatMessage, Session, Share, User
 from chat.services.sessions.lifecycle import create_session
+from tests.support.filled import ANSWER, DONE, HI, START, fill
+from tests.support.testing_node import let_in
 
 pytestmark = pytest.mark.django_db
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -135,6 +138,34 @@ def test_what_is_no_file_of_the_workspace_is_not_found(
     if path not in ("src", ""):
         assert "no longer there" in text(get(ana_s, session, path=path))
         assert get(ana_s, session, "session-files-archive", path=path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/sessions/{id}/files/archive",
+        "/api/sessions/{id}/workspace/archive",
+        "/sessions/{id}/export?format=markdown",
+        "/api/sessions/{id}/export",
+    ],
+)
+def test_download_ends_for_someone_who_loses_access(
+    client: Client, session: Session, folder: Path, bo: User, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """LIVE-06: a client that reads slowly does not get what is written afterwards."""
+    let_in(session, bo, "viewer")
+    fill(session, START, HI, *[{**ANSWER, "text": "long " * 200_000} for _ in range(5)], DONE)
+    for place in range(5):
+        (folder / f"noise {place}").write_bytes(os.urandom(300_000))
+    monkeypatch.setattr(downloads, "RECHECKED", 0.0)
+    client.force_login(bo)
+    response = client.get(address.format(id=session.pk))
+    pieces = iter(response)
+    assert next(pieces)
+    (folder / "src" / "late.py").write_text("not for Bo")
+    ChatMessage.objects.filter(session=session, type="text", role="assistant").update(text="not for Bo")
+    Share.objects.filter(user=bo).delete()
+    assert b"not for Bo" not in b"".join(pieces)
 
 
 def test_an_archive_has_all_files_of_a_folder(ana_s: Client, session: Session, folder: Path) -> None:

@@ -13,6 +13,8 @@ from chat.snapshots import ToolSnapshot
 MOST_LINES = 400
 LONGEST_LINE = 1_000
 LARGEST = 200_000
+# Pairs of lines that are compared, at worst in 0.1 s: each page draws its cards again. Of more, all lines are changed.
+MOST_PAIRS = 250_000
 _AT_LINE = re.compile(r"at line (\d{1,9})\.")
 _HUNK = re.compile(r"@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
 
@@ -55,7 +57,11 @@ def _edit(old: str, new: str, result: str) -> list[str]:
     """Compare the two texts, at the line that the result names."""
     found = _AT_LINE.search(result)
     before = int(found[1]) - 1 if found else 0
-    lines = list(unified_diff(_lines(old), _lines(new), lineterm="", n=2))[2:]
+    gone, come = _lines(old), _lines(new)
+    if len(gone) * len(come) > MOST_PAIRS:
+        lines = [f"@@ -1,{len(gone)} +1,{len(come)} @@", *(f"-{line}" for line in gone), *(f"+{line}" for line in come)]
+    else:
+        lines = list(unified_diff(gone, come, lineterm="", n=2))[2:]
 
     def moved(match: re.Match[str]) -> str:
         return f"@@ -{int(match[1]) + before}{match[2]} +{int(match[3]) + before}{match[4]} @@"

@@ -14,6 +14,7 @@ from chat.errors import NoSuchWorkspace, ServiceError
 from chat.models import Membership, Share, User, Workspace
 from chat.permissions import Permission
 from chat.services.people import workspace_invitations
+from chat.services.people.invitation_links import end_links_to_shared
 from chat.services.people.security_log import Kind, record
 from chat.services.transaction import notify_access_changed
 
@@ -76,13 +77,14 @@ def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
 def remove(*, author: User, workspace_id: int, user_id: int) -> None:
     """Remove a guest from a workspace that the author manages, with all shares in it. Raises as `make_member` does.
 
-    Invitation links to the workspace end, because someone who is removed may know one.
+    Invitation links to the workspace and to these sessions end, because someone who is removed may know one.
     """
     if not may(author, Permission.MANAGE_MEMBERS, workspace_id):
         raise NoSuchWorkspace
     guest = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST).first()
     if guest is None:
         raise ServiceError("not_a_guest", _("This user is no longer a guest of the workspace."))
+    end_links_to_shared(author=author, workspace_id=workspace_id, user_id=user_id)
     Share.objects.filter(session__workspace=workspace_id, user=user_id).delete()
     guest.delete()
     workspace_invitations.end_all(author=author, workspace=guest.workspace)

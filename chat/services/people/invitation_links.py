@@ -1,4 +1,4 @@
-"""What the links to sessions and to workspaces have in common."""
+"""What the links to sessions and to workspaces have in common, and which ones end with a membership."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.errors import Invalid
-from chat.models import User
+from chat.models import Invitation, Session, User
 from chat.services.people.secrets import hashed
+from chat.services.people.security_log import Kind, record
 
 INVITATION_LIFE = timedelta(days=7)
 MAX_USES = 100
@@ -31,3 +32,14 @@ def new_link(author: User, uses: int) -> tuple[str, LinkColumns]:
     token = secrets.token_urlsafe(24)
     expires_at = timezone.now() + INVITATION_LIFE
     return token, {"token_hash": hashed(token), "created_by": author, "max_uses": uses, "expires_at": expires_at}
+
+
+def end_links_to_shared(*, author: User, workspace_id: int, user_id: int) -> None:
+    """End the links to a workspace's sessions that are shared with a user, in the caller's transaction.
+
+    Someone who is removed from the workspace may know one: a guest has come by one, which may be for more people.
+    """
+    known = Invitation.objects.filter(session__workspace=workspace_id, session__shares__user=user_id)
+    for session in Session.objects.filter(pk__in=known.values("session")):
+        count, _kinds = Invitation.objects.filter(session=session).delete()
+        record(Kind.INVITATION_ENDED, actor=author, person=session.owner_id, target=session, count=count)

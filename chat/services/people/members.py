@@ -13,6 +13,7 @@ from chat.errors import Forbidden, Invalid, ServiceError
 from chat.models import Membership, User, Workspace
 from chat.permissions import Permission
 from chat.services.people import guests, workspace_invitations
+from chat.services.people.invitation_links import end_links_to_shared
 from chat.services.people.security_log import Kind, record
 from chat.services.transaction import notify_access_changed
 
@@ -66,8 +67,9 @@ def change_role(*, author: User, workspace_id: int, user_id: int, role: str) -> 
 def remove(*, author: User, workspace_id: int, user_id: int) -> Removed:
     """Remove a member or guest; members may remove themselves. Raises as `change_role` does.
 
-    Invitation links to the workspace end, because someone who is removed may know one. The member keeps their own
-    sessions. Their shares of others' sessions have no effect until they are back.
+    Invitation links to the workspace, and to sessions that were shared with the member, end, because someone who is
+    removed may know one. The member keeps their own sessions. Their shares of others' sessions have no effect until
+    they are back.
     """
     membership, mine = _locked(author, workspace_id, user_id)
     if membership.role == Role.GUEST:
@@ -76,6 +78,7 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> Removed:
     if user_id != author.pk:
         _require_rank(mine, membership.role)
         workspace_invitations.end_all(author=author, workspace=membership.workspace)
+        end_links_to_shared(author=author, workspace_id=workspace_id, user_id=user_id)
     _keep_an_owner(membership)
     undo = signing.dumps([workspace_id, user_id, membership.role], salt=SALT)
     membership.delete()

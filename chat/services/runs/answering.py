@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from agents.messages import Json, ToolCall
 from agents.questions import InvalidAnswer, Question, read_question
 from agents.safe_text import clean
-from chat.access import may, may_approve
+from chat.access import may, may_approve, still_approve
 from chat.agents_setup import registry
 from chat.errors import Forbidden, Invalid, NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import (
@@ -45,7 +45,7 @@ from chat.runs.sanitize import sanitize_json
 from chat.services.batches import Deadline
 from chat.services.messages.editing import edit_marks
 from chat.services.messages.senders import sender_in
-from chat.services.messages.validation import validate_json
+from chat.services.messages.validation import validate_arguments, validate_json
 from chat.services.people import memory, security_log, workspace_rules
 from chat.services.runs import asking, delegation
 from chat.services.runs.turns import resume_waiting, wait_for_the_rest
@@ -241,16 +241,18 @@ def _decide_with_others(
 ) -> None:
     """Refuse a call that needs several approvals, or those of a role; or add an approval, and let it run with the last.
 
-    Raises Forbidden for people without the role, Invalid for approvals in advance, ServiceError "already_approved".
+    Approvals of people who may not give them any more do not count. Raises Forbidden for people without the role,
+    Invalid for approvals in advance, ServiceError "already_approved".
     """
     edited: Json = {}
+    standing = standing.only_of(still_approve(standing.approved_by, tx.session, standing.needs.approvers))
     if decision["approved"]:
         if not may_approve(author, tx.session, standing.needs.approvers):
             raise Forbidden(_NOT_AN_APPROVER[standing.needs.approvers]())
         if decision["scope"] != "once":
             raise Invalid(_("This tool needs an approval each time."))
         edited = _edited(tx, row, author, decision.pop("arguments", None))
-        if standing.has_approved(author.pk) and not edited:
+        if author.pk in standing.approved_by and not edited:
             raise ServiceError("already_approved", _("You have already approved this. Others have to agree, too."))
     approval = with_decision(
         standing,
@@ -287,6 +289,7 @@ def _edited(tx: SessionTransaction, row: ChatMessage, author: User, arguments: J
     """Return the columns of a call with other arguments, and save a revision of it."""
     if arguments is None or arguments == row.arguments:
         return {}
+    validate_arguments(arguments)
     tool = registry().tool(row.tool_name)
     problem = tool.problem(ToolCall(row.tool_call_id, row.tool_name, arguments)) if tool else None
     if problem is not None:

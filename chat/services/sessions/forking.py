@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from agents.messages import Json
 from chat import ids
+from chat.access import still_in
 from chat.errors import Busy, NoSuchMessage, NoSuchSession, ServiceError
 from chat.limits.quotas import require_disk
 from chat.limits.rates import limited
@@ -122,17 +123,18 @@ def fork(
     if the last row needs an answer. The workspace is copied, too, as it is now, unless it is too large; the copy keeps
     what became of it (`chat.queries.forked_files`). A session that is large or has files is copied in several
     transactions, and appears when it is complete; a message that is edited in the meantime is copied with its old or
-    its new text. Call it outside of transactions. Raises ServiceError if the message does not exist, the text cannot
-    be stored, there is no user text to replace, the agent is using a row to copy, or another large session of the
-    author is being copied.
+    its new text. If the author loses the access by then, there is no fork. Call it outside of transactions. Raises
+    ServiceError if the message does not exist, the text cannot be stored, there is no user text to replace, the agent
+    is using a row to copy, or another large session of the author is being copied.
     """
     require_disk()
+    sees = still_in(author, session)  # staff who fork in the admin do not
     new_text = None if text is None else validate_message(text)
     columns = {"pk": session_id or ids.session_id(), "key_digest": key_digest}
     copying = _copying(session, message_id, new_text, run)
     files = forked_files.find_files(session, author)
     if len(copying.batches) > 1 or files is not None:
-        return _fork_in_batches(session, author, message_id, new_text, copying, files, columns)
+        return _fork_in_batches(session, author, message_id, new_text, copying, files, columns, sees=sees)
     with transaction.atomic():
         Session.objects.select_for_update().filter(pk=session.pk).first()  # no changes during the copy
         copying = _copying(session, message_id, new_text, run)
@@ -150,6 +152,8 @@ def _fork_in_batches(
     copying: Copying,
     files: FoundFiles | None,
     columns: dict[str, Any],
+    *,
+    sees: bool,
 ) -> Session:
     if len(copying.batches) > 1 or (files is not None and files.is_large):
         incomplete.require_none_of(author)
@@ -164,6 +168,8 @@ def _fork_in_batches(
                 _copy(copy, copying, batch)
             pacer.pause()
         with transaction.atomic():
+            if sees and not still_in(author, session):
+                raise NoSuchSession  # what was written since the access was lost may be in the copy
             incomplete.complete(copy)
             _finish(copy, author, copying, new_text)
     except BaseException:

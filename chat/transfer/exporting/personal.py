@@ -44,7 +44,7 @@ from chat.models import (
     WorkspaceInvitation,
 )
 from chat.queries.attachments import stored_name
-from chat.services.batches import batches
+from chat.services.batches import batches, read_in_batches
 from chat.services.maintenance import leases
 from chat.services.people.security_log import Kind, record
 from chat.transfer.exporting import as_json
@@ -127,7 +127,7 @@ def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:
     yield "other-sessions/messages.json", _array(_messages(user, others))
     yield "other-sessions/suggestions.json", _array(_suggestions(user))
     files = Attachment.objects.filter(user=user).exclude(session__owner=user).defer("text").order_by("pk")
-    for file in files.iterator(chunk_size=200):
+    for file in read_in_batches(files):
         yield from _file("other-sessions/files", file)
 
 
@@ -137,7 +137,7 @@ def _session(session: Session, zone: tzinfo) -> Iterator[Entry]:
     folder = f"{folder}/{session.pk} {file_name(session.title, '', '').rstrip('.')}".rstrip()
     yield f"{folder}/session.json", (piece.encode() for piece in export_json(session))
     yield f"{folder}/session.md", (piece.encode() for piece in export_markdown(session, zone=zone))
-    for file in Attachment.objects.filter(session=session).defer("text").order_by("pk").iterator(chunk_size=200):
+    for file in read_in_batches(Attachment.objects.filter(session=session).defer("text").order_by("pk")):
         yield from _file(f"{folder}/files", file)
 
 
@@ -169,7 +169,7 @@ def _messages(user: User, rows: QuerySet[ChatMessage]) -> Iterator[Json]:
 def _suggestions(user: User) -> Iterator[Json]:
     """Describe the edits that a user suggested; all are of messages of others."""
     rows = Suggestion.objects.filter(user=user).select_related("message").order_by("created_at", "pk")
-    for each in rows.defer("message__text").iterator(chunk_size=20):
+    for each in read_in_batches(rows.defer("message__text"), 20):
         yield {"session": each.message.session_id, "message": each.message_id, **_columns(each, SUGGESTION)}
 
 
@@ -213,7 +213,7 @@ def _columns(row: Model, names: Sequence[str]) -> Json:
 
 def _drafts(user: User) -> Iterator[Json]:
     rows = UserSessionState.objects.filter(user=user).exclude(draft="").order_by("pk")
-    for each in rows.iterator(chunk_size=20):
+    for each in read_in_batches(rows, 20):
         yield {"session": each.session_id, "draft": each.draft, "at": each.draft_at}
 
 
@@ -221,12 +221,12 @@ def _security_events(user: User) -> Iterator[Json]:
     """Describe the log entries about a user's account."""
     kind = ContentType.objects.get_for_model(User)
     events = SecurityEvent.objects.filter(Q(actor=user) | Q(person=user)).order_by("at", "pk")
-    for event in events.iterator(chunk_size=200):
+    for event in read_in_batches(events):
         # Entries of others omit the address.
         own = _columns(event, ("face", "address")) if event.actor_id in (user.pk, None) else {}
         yield {"at": event.at, "what": event.kind, "by_me": event.actor_id == user.pk, **own}
     entries = LogEntry.objects.filter(content_type=kind, object_id=str(user.pk)).order_by("pk")
-    for entry in entries.iterator():
+    for entry in read_in_batches(entries):
         yield {"at": entry.action_time, "what": entry.get_change_message()}
 
 

@@ -36,7 +36,7 @@ from chat.models import (
 )
 from chat.queries.attachments import stored_name
 from chat.queries.messages import snapshots
-from chat.services.batches import batches
+from chat.services.batches import batches, read_in_batches
 from chat.services.people.security_log import Kind, record
 from chat.transfer.exporting import as_json, as_markdown
 
@@ -85,9 +85,9 @@ def export_json(session: Session, *, whole: bool = True, files: bool = True) -> 
     yield f'"session": {_dump(as_json.session_record(session))},\n'
     if whole:
         changes = SessionRevision.objects.filter(session=session).select_related("user").order_by("pk")
-        yield from _array("changes", map(as_json.session_change_record, changes.iterator(BATCH)))
+        yield from _array("changes", map(as_json.session_change_record, read_in_batches(changes, BATCH)))
         yield ",\n"
-        requests = ModelRequest.objects.filter(session=session).iterator(BATCH)
+        requests = read_in_batches(ModelRequest.objects.filter(session=session), BATCH)
         yield from _array("requests", map(as_json.request_record, requests))
         yield ",\n"
     yield from _array("messages", _messages(session, whole=whole, files=files), with_files=files)

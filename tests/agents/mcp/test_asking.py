@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from contextvars import copy_context
+from typing import Any, cast
 
+import mcp_types as types
 import pytest
 
 from agents.elicitation import CANCELLED, Elicitation
-from agents.mcp.asking import WHICH_CALL
+from agents.mcp.asking import WHICH_CALL, Questions
 from agents.messages import Json, ToolCall, ToolResult
 from agents.tools import Tool, ToolContext
 from tests.agents.mcp.test_servers import http_server, opened, program, tools
@@ -164,3 +166,20 @@ async def test_question_of_a_program_with_several_calls_is_refused() -> None:
         result = await run(found["book"], answering())
         never.cancel()
     assert (result.is_error, WHICH_CALL in result.content) == (True, True)
+
+
+async def test_question_of_a_call_that_has_ended_reaches_no_other() -> None:
+    """UI-18: over HTTP a question says which call it is of. One that comes late is not asked in another session."""
+    questions, asked = Questions("it"), list[Elicitation]()
+
+    async def ask(question: Elicitation) -> Json:
+        asked.append(question)
+        return CANCELLED
+
+    with questions.during_call(ask):
+        of_the_first = copy_context()
+    late = types.ElicitRequestFormParams(message="Which key?", requested_schema={"type": "object", "properties": {}})
+    with questions.during_call(ask):
+        answer = questions.answer(cast("Any", None), late)
+        refused = await asyncio.create_task(answer, context=of_the_first)
+    assert (asked, refused) == ([], types.ErrorData(code=types.INVALID_REQUEST, message=WHICH_CALL))
