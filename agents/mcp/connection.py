@@ -33,6 +33,8 @@ MAX_TOOLS = 200
 MAX_RESOURCES = 200
 MAX_PROMPTS = 200
 MAX_PAGES = 20
+# The SDK's message of its own error.
+CLOSED = "Connection closed"
 PARLEY = types.Implementation(name="Parley", version="1")
 
 CHANGES = (
@@ -46,6 +48,11 @@ Streams = tuple[Any, Any]
 # Opens the transport. The function is to be called when the transport finds that the connection has ended.
 Connect = Callable[[Callable[[], None]], AbstractAsyncContextManager[Streams]]
 Result = TypeVar("Result")
+
+
+def is_closed(error: MCPError) -> bool:
+    """Return whether the SDK says that the connection has ended: servers use the same code for errors of their own."""
+    return error.code == types.CONNECTION_CLOSED and error.message == CLOSED
 
 
 class Connection:
@@ -158,7 +165,7 @@ class Connection:
         try:
             return await request
         except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED:
+            if is_closed(error):
                 self._end(session)
                 raise ToolError(f"The connection to the MCP server {self.name} ended before it answered.") from error
             if error.code == types.URL_ELICITATION_REQUIRED and is_call:
@@ -180,6 +187,9 @@ class Connection:
         async def ping() -> None:
             try:
                 await session.send_ping()
+            except MCPError as error:
+                if error.code != types.METHOD_NOT_FOUND:  # a server without it is there all the same
+                    self._end(session)
             except Exception:
                 self._end(session)
 
@@ -262,7 +272,7 @@ class Connection:
         try:
             return await all_pages(ask, items, most)
         except (MCPError, ValidationError, RuntimeError) as error:
-            if isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
+            if isinstance(error, MCPError) and is_closed(error):
                 raise
             logger.warning("MCP server %s does not list its %s: %s", self.name, kind, reason(error))
             return []

@@ -1,5 +1,6 @@
-"""An MCP server without libraries, whose tool `babble` answers with what is no message and whose others say HOME.
+"""An MCP server without libraries and without `ping`.
 
+Its tool `babble` answers with what is no message, `refuse` with an error, `process` with its id, and `home` with HOME.
 With the argument `lists` it also says that it has prompts and resources, and then refuses to list them.
 """
 
@@ -13,24 +14,48 @@ from typing import Any
 REFUSED: dict[str, Any] = {"prompts": {}, "resources": {}} if "lists" in sys.argv else {}
 
 
+def tool_of(request: dict[str, Any]) -> str:
+    return str((request.get("params") or {}).get("name", ""))
+
+
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     if request["method"] == "initialize":
         info = {"name": "nonsense", "version": "1"}
         version = request["params"]["protocolVersion"]
         return {"protocolVersion": version, "capabilities": {"tools": {}, **REFUSED}, "serverInfo": info}
     if request["method"] == "tools/list":
-        return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("babble", "home")]}
-    return {"content": [{"type": "text", "text": os.environ["HOME"]}]}
+        return {
+            "tools": [
+                {"name": name, "inputSchema": {"type": "object"}} for name in ("babble", "refuse", "process", "home")
+            ]
+        }
+    text = str(os.getpid()) if tool_of(request) == "process" else os.environ["HOME"]
+    return {"content": [{"type": "text", "text": text}]}
+
+
+def error(code: int, message: str) -> dict[str, Any]:
+    return {"error": {"code": code, "message": message}}
+
+
+def reply(request: dict[str, Any]) -> dict[str, Any]:
+    match request["method"], tool_of(request):
+        case "prompts/list", _:
+            return error(-32603, "no prompts today")
+        case "ping", _:
+            return error(-32601, "no such method")
+        case "tools/call", "refuse":
+            return error(-32000, "not now")
+    return {"result": answer(request)}
 
 
 if __name__ == "__main__":
-    for line in sys.stdin:
-        request = json.loads(line)
+    for incoming in sys.stdin:
+        request = json.loads(incoming)
         if "id" not in request:
             continue
-        is_babble = request["method"] == "tools/call" and request["params"]["name"] == "babble"
-        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"], "result": answer(request)}
-        if request["method"] == "prompts/list":
-            reply = {"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32603, "message": "no prompts today"}}
-        sys.stdout.write("what?\n" if is_babble else json.dumps(reply) + "\n")
+        if tool_of(request) == "babble":
+            line = "what?"
+        else:
+            line = json.dumps({"jsonrpc": "2.0", "id": request["id"], **reply(request)})
+        sys.stdout.write(f"{line}\n")
         sys.stdout.flush()

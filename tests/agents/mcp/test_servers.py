@@ -159,6 +159,15 @@ async def test_a_call_that_is_answered_with_nonsense_fails() -> None:
         assert (await run(found["home"])).content == str(Path.home())
 
 
+async def test_a_refused_call_ends_no_connection_of_a_server_without_ping() -> None:
+    """Other sessions have calls on it."""
+    async with opened(ServerConfig(command=(sys.executable, str(NONSENSE)), sandbox=False)) as servers:
+        found = await tools(servers)
+        before = (await run(found["process"])).content
+        assert "not now" in (await run(found["refuse"])).content
+        assert [(await run(found["process"])).content for _ in range(3)] == [before] * 3
+
+
 async def test_lists_that_a_server_refuses_cost_no_tools(caplog: pytest.LogCaptureFixture) -> None:
     """UI-16: its prompts by an error, its resources by a result that is none."""
     command = (sys.executable, str(NONSENSE), "lists")
