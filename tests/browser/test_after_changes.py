@@ -22,7 +22,7 @@ from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
-TOOLS = '\ntools = ["calculator"]\n'
+TOOLS = '\ntools = ["calculator", "confirmation"]\n'
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -129,11 +129,27 @@ async def test_panel_shows_the_new_role_of_a_person(ana: Person, browser: Browse
     await expect(people).to_have_count(1)
 
 
+async def test_panel_counts_what_a_question_has_used(ana: Person, model: WireServer) -> None:
+    """RUN-04, LIVE-01: tokens of a response that ends in a question are in an open panel while the agent waits."""
+    await ana.page.keyboard.press("Control+.")
+    panel = ana.page.get_by_role("complementary", name="Session details")
+    call = openai.tool_call(0, "call_1", "confirmation", json.dumps({"question": "Sure?", "confirm": "Yes"}))
+    asking = openai.sse(openai.role(), *call, openai.finish("tool_calls"), openai.usage(654, 32))
+    model.script(reply("Hello"), Reply(asking))
+    await ana.say("Hi")
+    await expect(panel.locator(".usage-figures")).to_contain_text("11")
+    await ana.say("Go")
+    await ana.sees_state("waiting")
+    await expect(panel.locator(".usage-figures")).to_contain_text("665")
+
+
 async def test_text_goes_on_after_a_reload(ana: Person, model: WireServer, server: Server) -> None:
     """LIVE-01, RUN-14: a page that is loaded in the middle of an answer shows each word as it comes."""
     gates = [asyncio.Event() for _ in range(4)]
     pieces = [openai.sse(*openai.text(f"{words}\n\nAnd "), done=False) for words in ("One", "two", "three", "four")]
-    steps = [step for piece, gate in zip(pieces, gates, strict=True) for step in (*piece, gate)]
+    steps: list[bytes | asyncio.Event] = []
+    for piece, gate in zip(pieces, gates, strict=True):
+        steps += [*piece, gate]
     end = openai.sse(*openai.text("the **end**."), openai.finish(), openai.usage())
     model.script(Reply([*openai.sse(openai.role(), done=False), *steps, *end]))
     await ana.say("Write")
@@ -149,7 +165,7 @@ async def test_text_goes_on_after_a_reload(ana: Person, model: WireServer, serve
 
 
 async def test_text_goes_on_after_a_page_of_older_rows(ana: Person, model: WireServer, server: Server) -> None:
-    """LIVE-02: rows are a moment behind a text that streams; a part of the list read from them lacks its last blocks."""
+    """LIVE-02: rows are a moment behind a text that streams; a part of the list read from them lacks its end."""
     await asyncio.to_thread(fill, server)
     await ana.page.reload()
     gates = asyncio.Event(), asyncio.Event()

@@ -14,7 +14,7 @@ import * as knowledge from "./knowledge.js";
 import * as prompt from "./system_prompt.js";
 
 const SOON = 150;
-const STIRS = ["session", "synced", "people"];
+const STIRS = ["session", "synced", "people", "usage"];
 const panel = document.getElementById("panel");
 const body = document.getElementById("panel-body");
 const tabs = [...panel.querySelectorAll("[role=tab]")];
