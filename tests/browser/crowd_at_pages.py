@@ -58,7 +58,7 @@ async def edit_queued(crowd: Crowd, viewer: Viewer) -> None:
     if not await press(viewer.page, "#queue [data-action=edit-queued]", crowd.chance):
         return
     field = viewer.page.locator("#queue form textarea").last
-    await field.fill(f"Queued anew {crowd.chance.random():.3f}")
+    await field.fill(f"Queued again {crowd.chance.random():.3f}")
     match crowd.chance.randrange(3):
         case 0:
             await field.press("Enter")

@@ -13,7 +13,7 @@ from tests.browser.crowd_at_pages import ACTIONS, TEXTS, action, say
 
 # The last one only looks.
 WEIGHTS = (4, 3, 4, 1)
-MEANWHILE = ("say", "api_change", "api_change", "api_send", "key_on_message", "answer", "api_attempts")
+BESIDE = ("say", "api_change", "api_change", "api_send", "key_on_message", "answer", "api_attempts")
 SEEN = """(hidden) => {
   Object.defineProperty(document, "hidden", { get: () => hidden, configurable: true });
   const state = hidden ? "hidden" : "visible";
@@ -23,7 +23,7 @@ SEEN = """(hidden) => {
 
 
 async def act(crowd: Crowd) -> None:
-    """Let somebody do something, if it can be done now."""
+    """Let a user do something, if it can be done now."""
     [viewer] = crowd.chance.choices(crowd.viewers, WEIGHTS[: len(crowd.viewers)])
     names = list(ACTIONS)
     [name] = crowd.chance.choices(names, [ACTIONS[each][0] for each in names])
@@ -37,10 +37,10 @@ async def act(crowd: Crowd) -> None:
 
 
 async def other(crowd: Crowd, viewer: Viewer) -> None:
-    """Let somebody else act in the meantime."""
+    """Let another user act in the meantime."""
     mate = crowd.chance.choice([each for each in crowd.viewers if each is not viewer])
-    name = crowd.chance.choice(MEANWHILE)
-    crowd.note(f"  meanwhile {mate.name}: {name}")
+    name = crowd.chance.choice(BESIDE)
+    crowd.note(f"  beside, {mate.name}: {name}")
     with suppress(PlaywrightError, TimeoutError):
         await ACTIONS[name][1](crowd, mate)
     await asyncio.sleep(crowd.chance.choice([0, 0.1, 0.4]))

@@ -118,7 +118,7 @@ async def differing(live: Page, fresh: Page) -> list[str]:
 
 
 async def live_a_while(crowd: Crowd) -> None:
-    """Let everybody do this and that, then end all trouble and wait until the agents rest."""
+    """Let everyone do this and that, then end all trouble and wait until the agents rest."""
     for _ in range(crowd.chance.randrange(ACTIONS // 2, ACTIONS + 1)):
         await act(crowd)
         await asyncio.sleep(crowd.chance.choice([0, 0, 0.05, 0.2, 0.6]))
