@@ -71,8 +71,8 @@ STATE = """
       bar: own(document.querySelector(".context-bar")),
       archive: own(document.querySelector(".read-only.archived")),
       composer: text ? text.placeholder + " " + text.readOnly : "",
-      disabled: all(".dock button:disabled, .top button:disabled, #messages button:disabled")
-        .map((each) => each.closest("[id]").id + " " + each.dataset.action + " " + (each.dataset.by ?? "")).join("\\n"),
+      disabled: all(".dock button:disabled, .top button:disabled")
+        .map((each) => each.closest("[id]").id + " " + each.dataset.action).join("\\n"),
       uploads: at("uploads") ? own(at("uploads")) : "",
       typing: own(at("typing")),
       title: document.title,
@@ -127,8 +127,8 @@ def differences(live: Json, fresh: Json) -> list[str]:
     for name, value in live["parts"].items():
         if name in ("panel", "prompt") and not (live["tab"] and value):
             continue  # whether it is open is for the next page
-        if name in ("resting", "disabled") and live["newer"]:
-            continue  # they are for the messages that are loaded
+        if name == "resting" and live["newer"]:
+            continue  # it is for the last message that is loaded
         found += _diff(name, value, fresh["parts"][name])
     mine, theirs = _alike(live, fresh)
     if [key for key, _html in mine] != [key for key, _html in theirs]:
