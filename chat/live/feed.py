@@ -187,8 +187,8 @@ class Feed:
                 self._audience.tell_pages({"op": "files"})
             case CompactionEnded():
                 self._audience.show(lambda: compacted_frame(event))
-            case AccessChanged():
-                pass  # the hub checks the access of all viewers
+            case AccessChanged():  # the hub checks the access of all viewers
+                self._audience.tell_pages({"op": "people"})
             case MessageChanged():
                 self._message_changed(event, event.message)
             case MessageRemoved():

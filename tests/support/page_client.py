@@ -106,7 +106,7 @@ class PageClient:
             self._short(frame)
             return
         match frame.get("op"):
-            case None | "pong" | "cancelled" | "rail":
+            case None | "pong" | "cancelled" | "rail" | "people":
                 self.others.append(frame)
             case "resync":
                 self.wants_sync = True

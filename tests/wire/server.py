@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -52,6 +52,8 @@ class WireServer:
         self.requests: list[Received] = []
         self.arrived = asyncio.Condition()
         self._script: deque[Reply] = deque()
+        # Answers valid requests by their bodies when the script is used up, in the model's place.
+        self.improvise: Callable[[dict[str, Any]], Reply] | None = None
         self._runner: web.AppRunner | None = None
         self._is_closed = False
         self._answering: set[asyncio.Transport] = set()
@@ -84,6 +86,7 @@ class WireServer:
         """Answer as a new server does, which has no script and no requests."""
         self._is_closed = False
         self._script.clear()
+        self.improvise = None
         self.requests.clear()
 
     async def __aenter__(self) -> Self:
@@ -141,6 +144,8 @@ class WireServer:
             return await self._play(request, received, openai.error(400, str(refused)))
         if self._script:
             return await self._play(request, received, self._script.popleft())
+        if self.improvise:
+            return await self._play(request, received, self.improvise(received.body))
         said = answer(openai.asked(received.body))
         with_usage = bool(received.body.get("stream_options", {}).get("include_usage"))
         encoded = openai.stream(said, received.body["model"], with_usage)

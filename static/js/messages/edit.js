@@ -261,7 +261,8 @@ class QueuedEdit extends Edit {
   }
 
   open(quietly = false) {
-    super.open({ childList: true }, quietly);
+    this.form.dataset.own = "";
+    super.open({ attributeFilter: ["data-revision"] }, quietly);
     this.message.classList.add("editing");
   }
 

@@ -215,9 +215,15 @@ export class Streams {
   #states = new Map();
   #dirty = new Set();
 
-  /** Returns the page's state of each streaming message, in the form of a sync request. */
+  /**
+   * Returns the page's state of each streaming message, in the form of a sync request. Of those that were rendered with
+   * the page, or with a part of the list, nothing is known.
+   */
   have() {
-    return Object.fromEntries([...this.#states].map(([id, state]) => [id, { blocks: state.blocks, rev: state.rev }]));
+    for (const [id, { body }] of [...this.#states]) if (bodyOf(id) !== body) this.forget(id);
+    const known = [...this.#states].map(([id, { blocks, rev }]) => [id, { blocks, rev }]);
+    const shown = [...document.querySelectorAll("#messages > [data-status=streaming]")];
+    return Object.fromEntries([...shown.map(({ id }) => [id, { blocks: 0, rev: 0 }]), ...known]);
   }
 
   knows(id) {
@@ -232,8 +238,10 @@ export class Streams {
   /** Applies a snap or delta frame, or a short one; returns false if earlier frames are missing. */
   apply(given) {
     const frame = Array.isArray(given) ? this.#named(given) : given;
-    const body = document.getElementById(frame.id)?.querySelector("[data-body]");
+    const body = bodyOf(frame.id);
     if (!body) return true; // not on this page yet: its message frame or a sync will bring it
+    // Another element came with a part of the list, which was read from the rows: they are a moment behind.
+    if (this.#states.has(frame.id) && this.#states.get(frame.id).body !== body) this.forget(frame.id);
     const state = this.#states.get(frame.id);
     if (frame.op === "snap") return this.#snap(frame, body, state);
     if (!state) return false;
@@ -247,8 +255,7 @@ export class Streams {
   flush() {
     for (const id of this.#dirty) {
       const state = this.#states.get(id);
-      const body = document.getElementById(id)?.querySelector("[data-body]");
-      if (state && body) patchChildren(tailOf(body), parse(state.tail));
+      if (state && state.body === bodyOf(id)) patchChildren(tailOf(state.body), parse(state.tail));
     }
     this.#dirty.clear();
   }
@@ -258,6 +265,7 @@ export class Streams {
     if (frame.from > (state?.blocks ?? 0)) return this.#drop(frame.id);
     place(body, frame.from, frame.blocks);
     this.#states.set(frame.id, {
+      body,
       n: frame.n,
       rev: frame.rev,
       blocks: frame.from + frame.blocks.length,
@@ -296,6 +304,8 @@ export class Streams {
     return false;
   }
 }
+
+const bodyOf = (id) => document.getElementById(id)?.querySelector("[data-body]");
 
 /** Returns a text with something else between its start and its end. */
 const spliced = (text, start, end, between) => text.slice(0, start) + between + text.slice(text.length - end);

@@ -167,6 +167,7 @@ export function remove(id) {
   element.remove();
   unmark(list);
   arrange(after);
+  if (!after) fold(list.lastElementChild); // the last call is not folded
   if (next !== false) (next ?? document.getElementById("log")).focus({ preventScroll: true });
 }
 
@@ -215,11 +216,7 @@ function update(old, fresh) {
   if (body && unwritten && fresh.dataset.status === "streaming") {
     unwritten.replaceWith(body.cloneNode(true)); // its text comes only by snap and delta frames
   }
-  if (old.querySelector("form") && fresh.dataset.status === "queued") {
-    old.querySelector(".queued-text").replaceWith(fresh.querySelector(".queued-text")); // its sender is editing it
-    old.dataset.revision = fresh.dataset.revision;
-    return;
-  }
+  if (old.matches(".queued.editing")) fresh.classList.add("editing"); // by its sender
   patchElement(old, fresh);
 }
 

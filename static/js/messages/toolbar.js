@@ -184,13 +184,11 @@ function dress(bar, message) {
   // The last message is a person's and has no answer, as at the end of a fork.
   const again = bar === resting && message.matches(".user") ? wanted.find(([name]) => name === "retry") : null;
   again?.splice(0, 3, "answer", "play", words.answer);
-  const names = wanted.map(([name]) => name).join(" ");
-  if (bar.dataset.names === names) return;
-  bar.dataset.names = names;
-  for (const button of [...bar.children]) if (!names.split(" ").includes(button.dataset.name)) leave(button);
+  const names = wanted.map(([name]) => name);
+  for (const button of [...bar.children]) if (!names.includes(button.dataset.name)) leave(button);
   let next = bar.firstElementChild;
   for (const each of wanted) {
-    if (next?.dataset.name === each[0]) next = next.nextElementSibling;
+    if (next?.dataset.name === each[0]) next = named(next, each).nextElementSibling;
     else bar.insertBefore(buttonOf(each), next);
   }
 }
@@ -199,6 +197,12 @@ function dress(bar, message) {
 function leave(button) {
   if (button === document.activeElement) button.parentElement.lastElementChild.focus();
   button.remove();
+}
+
+/** Gives a button the label of the present message: "Edit", or "Suggest an edit". */
+function named(button, [, , label]) {
+  if (button.title !== label) Object.assign(button, { title: label, ariaLabel: label });
+  return button;
 }
 
 function buttonOf([name, image, label]) {

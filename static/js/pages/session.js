@@ -46,6 +46,7 @@ live.addEventListener("answer", ({ detail: answer }) => {
   else if (kind === "send") {
     settle("send");
     composer.confirmed(key, at(answer.id) !== null);
+    if (!answer.queued && !answer.turn_id) showIdleAgain(); // it is not for the agent
   }
 });
 

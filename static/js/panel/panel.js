@@ -14,6 +14,7 @@ import * as knowledge from "./knowledge.js";
 import * as prompt from "./system_prompt.js";
 
 const SOON = 150;
+const STIRS = ["session", "synced", "people", "usage"];
 const panel = document.getElementById("panel");
 const body = document.getElementById("panel-body");
 const tabs = [...panel.querySelectorAll("[role=tab]")];
@@ -139,8 +140,7 @@ export function connect() {
     if (shown() === "context") context.stir(detail.op);
     else if (shown() === "files") files.stir(detail.op);
     else if (detail.op === "presence") setTimeout(follow);
-    else if (detail.op === "session" || detail.op === "synced" || (detail.op === "status" && detail.status === "idle"))
-      refresh();
+    else if (STIRS.includes(detail.op) || (detail.op === "status" && detail.status === "idle")) refresh();
   });
   PHONE.addEventListener("change", isolate);
   rove(panel.querySelector("[role=tablist]"), "[role=tab]", { keys: sideways(panel), go: (tab) => tab.click() });

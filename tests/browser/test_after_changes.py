@@ -1,0 +1,192 @@
+"""LIVE-01: small things that an open page must not keep showing after a change that makes them untrue."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from urllib.parse import urljoin, urlsplit
+
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from tests.browser.conftest import CONFIG
+from tests.browser.person import RETRIES, Person
+from tests.browser.test_chat import invited, reply, written
+from tests.browser.test_messages import bar_of
+from tests.browser.test_page import fill
+from tests.support.server import Server
+from tests.support.shared_server import SharedServers
+from tests.wire import openai
+from tests.wire.script import Reply
+from tests.wire.server import WireServer
+
+TOOLS = '\ntools = ["calculator", "confirmation"]\n'
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def server(servers: SharedServers) -> AsyncIterator[Server]:
+    async with servers.use(CONFIG + TOOLS, LEASE_SECONDS="2") as server:
+        yield server
+
+
+def calls(count: int) -> Reply:
+    """Return a response with so many calls."""
+    chunks = [
+        chunk
+        for number in range(count)
+        for chunk in openai.tool_call(number, f"call_{number}", "calculator", json.dumps({"expression": "6*7"}))
+    ]
+    return Reply(openai.sse(openai.role(), *chunks, openai.finish("tool_calls"), openai.usage()))
+
+
+async def test_calls_unfold_when_the_answer_after_them_is_deleted(ana: Person, model: WireServer) -> None:
+    """LIVE-01: the last call of all is never folded away, also once it has become the last one."""
+    model.script(calls(4), reply("They are 42."))
+    await ana.say("Go")
+    await ana.sees_state("idle")
+    tools = ana.page.locator("article.tool_group")
+    await expect(ana.page.locator(".tool-run")).to_be_visible()
+    await expect(tools.last).to_be_hidden()
+    await ana.answers.last.focus()
+    await ana.page.keyboard.press("Delete")
+    await expect(ana.answers).to_have_count(0)
+    await expect(tools.last).to_be_visible()
+    await expect(ana.page.locator(".tool-run")).to_have_count(0)
+
+
+async def test_message_that_a_stop_holds_says_so_while_it_is_edited(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """RUN-06, LIVE-01: its sender goes on editing, sees at once that it is on hold, and can send it afterwards."""
+    model.script(reply("Busy", gate=asyncio.Event()), reply("Sent."))
+    bo = await invited(ana, browser, "Bo")
+    await ana.say("First")
+    await expect(bo.answers.first).to_contain_text("Busy")
+    await bo.say("Sekond")
+    await bo.queue.first.get_by_role("button", name="Edit").click()
+    field = bo.page.get_by_role("textbox", name="Queued message")
+    await field.fill("Second")
+    await ana.stop.click()
+    await ana.sees_state("idle")
+    await expect(bo.page.get_by_text("These messages are on hold")).to_be_visible()
+    await expect(field).to_have_value("Second")
+    await expect(field).to_be_focused()
+    await field.press("Enter")
+    await expect(bo.queue.first.locator(".queued-text")).to_have_text("Second")
+    await bo.queue.first.get_by_role("button", name="Send now").click()
+    await expect(ana.answers.last).to_contain_text("Sent.")
+
+
+async def test_agent_that_does_not_answer_does_not_think(ana: Person, browser: Browser) -> None:
+    """UI-07, RUN-17: a message that mentions no agent leaves the sender's status line empty."""
+    bo = await invited(ana, browser, "Bo", automatic=True)
+    for text in ("Lunch?", "Now?"):
+        await ana.say(text)
+        await expect(bo.messages.last).to_contain_text(text)
+    await bo.say("Yes.")
+    await expect(ana.messages).to_have_count(3)
+    await expect(ana.page.locator("#status")).to_be_empty()
+    await expect(bo.page.locator("#status")).to_be_empty()
+
+
+async def test_toolbar_says_what_its_button_does_to_this_message(
+    ana: Person, browser: Browser, model: WireServer
+) -> None:
+    """MSG-11: from an own message to that of another user, "Edit" becomes "Suggest an edit", and back."""
+    bo = await invited(ana, browser, "Bo", automatic=True)
+    for person in (ana, bo, ana):
+        await person.say("Hello")
+        await expect(bo.messages.last).to_have_attribute("data-user-id", await viewer_id(person))
+    for number, name in ((1, "Edit"), (0, "Suggest an edit"), (1, "Edit")):
+        message = bo.messages.nth(number)
+        await message.hover()
+        await expect((await bar_of(message)).get_by_role("button", name=name, exact=True)).to_be_visible()
+    resting = bo.page.locator("#log > .resting")
+    await expect(resting.get_by_role("button", name="Suggest an edit", exact=True)).to_have_count(1)
+    await bo.say("Mine")
+    await expect(resting.get_by_role("button", name="Edit", exact=True)).to_have_count(1)
+
+
+async def viewer_id(person: Person) -> str:
+    return await person.page.locator("main").get_attribute("data-viewer-id") or ""
+
+
+async def test_panel_shows_the_new_role_of_a_person(ana: Person, browser: Browser) -> None:
+    """LIVE-01, UI-20: a role that is changed elsewhere, and a person who is removed, change in an open panel, too."""
+    bo = await invited(ana, browser, "Bo")
+    await ana.page.keyboard.press("Control+.")
+    panel = ana.page.get_by_role("complementary", name="Session details")
+    people = panel.locator("[data-member]")
+    await expect(people.filter(has_text="Bo")).to_contain_text("Editor")
+    address = urljoin(ana.page.url, f"/api{urlsplit(ana.page.url).path}members/{await viewer_id(bo)}")
+    headers = {"X-CSRFToken": await ana.token()}
+    request = ana.page.request
+    assert (await request.put(address, data={"role": "viewer"}, headers=headers, max_retries=RETRIES)).ok
+    await expect(people.filter(has_text="Bo")).to_contain_text("Viewer")
+    assert (await request.delete(address, headers=headers, max_retries=RETRIES)).ok
+    await expect(people).to_have_count(1)
+
+
+async def test_panel_counts_what_a_question_has_used(ana: Person, model: WireServer) -> None:
+    """RUN-04, LIVE-01: tokens of a response that ends in a question are in an open panel while the agent waits."""
+    await ana.page.keyboard.press("Control+.")
+    panel = ana.page.get_by_role("complementary", name="Session details")
+    call = openai.tool_call(0, "call_1", "confirmation", json.dumps({"question": "Sure?", "confirm": "Yes"}))
+    asking = openai.sse(openai.role(), *call, openai.finish("tool_calls"), openai.usage(654, 32))
+    model.script(reply("Hello"), Reply(asking))
+    await ana.say("Hi")
+    await expect(panel.locator(".usage-figures")).to_contain_text("11")
+    await ana.say("Go")
+    await ana.sees_state("waiting")
+    await expect(panel.locator(".usage-figures")).to_contain_text("665")
+
+
+async def test_text_goes_on_after_a_reload(ana: Person, model: WireServer, server: Server) -> None:
+    """LIVE-01, RUN-14: a page that is loaded in the middle of an answer shows each word as it comes."""
+    gates = [asyncio.Event() for _ in range(4)]
+    pieces = [openai.sse(*openai.text(f"{words}\n\nAnd "), done=False) for words in ("One", "two", "three", "four")]
+    steps: list[bytes | asyncio.Event] = []
+    for piece, gate in zip(pieces, gates, strict=True):
+        steps += [*piece, gate]
+    end = openai.sse(*openai.text("the **end**."), openai.finish(), openai.usage())
+    model.script(Reply([*openai.sse(openai.role(), done=False), *steps, *end]))
+    await ana.say("Write")
+    await expect(ana.answers.first).to_contain_text("One")
+    await written(server, "One\n\nAnd ")
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    for gate, words in zip(gates, ("And two", "And three", "And four", "the end."), strict=True):
+        gate.set()
+        await expect(ana.answers.first).to_contain_text(words)
+    await ana.sees_state("idle")
+    ana.complain()
+
+
+async def test_text_goes_on_after_a_page_of_older_rows(ana: Person, model: WireServer, server: Server) -> None:
+    """LIVE-02: rows are a moment behind a text that streams; a part of the list read from them lacks its end."""
+    await asyncio.to_thread(fill, server)
+    await ana.page.reload()
+    gates = asyncio.Event(), asyncio.Event()
+    one, two = (openai.sse(*openai.text(f"{words}\n\nAnd\n\n"), done=False) for words in ("One", "Two"))
+    end = openai.sse(*openai.text("the **end**."), openai.finish(), openai.usage())
+    model.script(Reply([*openai.sse(openai.role(), done=False), *one, gates[0], *two, gates[1], *end]))
+    await ana.say("Write")
+    await expect(ana.answers.first).to_contain_text("One")
+    await written(server, "One\n\nAnd\n\n")
+    older = await ana.page.request.get(f"{ana.page.url}messages", max_retries=RETRIES)
+    rows = await older.text()
+    gates[0].set()
+    await expect(ana.answers.first).to_contain_text("Two")
+    await ana.page.keyboard.press("Control+Home")
+    await ana.page.locator("#log").focus()
+    await ana.page.keyboard.press("Control+Home")
+    await expect(ana.answers).to_have_count(0)
+    await ana.page.route("**/messages", lambda route: route.fulfill(body=rows, content_type="text/html"))
+    await ana.page.locator("[data-action=latest]").click()
+    await expect(ana.answers.first).to_contain_text("Two")
+    gates[1].set()
+    await expect(ana.answers.first).to_have_text(re.compile(r"One\s*And\s*Two\s*And\s*the end\."))
+    await ana.sees_state("idle")
+    ana.complain()
