@@ -64,6 +64,7 @@ RATES: Mapping[str, Rate] = {
     "import_requests": Rate(600, HOUR, "requests that import conversations of an uploaded file"),
     "exports": Rate(240, HOUR, "sessions exported: each is read as a whole"),
     "searches": Rate(120, MINUTE, "searches: each looks into all messages of a person"),
+    "finds": Rate(240, MINUTE, "searches in one session, which its page makes while a person types"),
     "invitations": Rate(100, HOUR, "invitation links made"),
     "sign_in_links": Rate(200, HOUR, "sign-in links made by one member of staff"),
     "mcp_checks": Rate(60, HOUR, "MCP servers tested: each is a connection to another machine"),

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET
 
 from chat import ids
 from chat.access import session_for
+from chat.limits.rates import spend
 from chat.models import ChatMessage, Session, SessionRole
 from chat.queries import history, messages, presets, search
 from chat.queries.usage import cost_of_message, usage_of
@@ -75,8 +76,9 @@ def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def find(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Return the ids of the messages that match the query."""
+    """Return the ids of the messages that match the query. Raises RateLimited."""
     session, _role = session_for(request.user, session_id)
+    spend("finds", request.user.pk)
     return JsonResponse(asdict(search.find_in_session(session, request.GET.get("q", ""))))
 
 

@@ -10,6 +10,7 @@ from tests.browser.person import Person
 from tests.browser.test_page import fill
 from tests.support.server import Server
 
+FIND = "**/find?*"
 MARKED = "words => [...(CSS.highlights.get('found-now') ?? [])].map(String).join() === words"
 
 
@@ -47,3 +48,18 @@ async def test_words_are_found_in_what_is_not_loaded(ana: Person, server: Server
     await expect(field).to_have_count(0)
     await expect(first).to_be_focused()
     await ana.page.wait_for_function(MARKED, arg="")
+
+
+async def test_search_that_fails_says_so_and_is_made_again(ana: Person) -> None:
+    """LIVE-04: a refused or lost search is not an answer without matches; Enter asks again."""
+    await ana.say("A needle")
+    await ana.sees_state("idle")
+    await ana.page.route(FIND, lambda route: route.fulfill(status=429, body="Too many requests."))
+    await ana.page.keyboard.press("Control+f")
+    field, found = ana.page.get_by_role("textbox", name="Text to find"), ana.page.locator(".find output")
+    await field.fill("needle")
+    await expect(found).to_have_text("Search failed")
+    await ana.page.unroute(FIND)
+    await field.press("Enter")
+    await expect(found).to_contain_text("of")
+    ana.forgive()

@@ -13,6 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from pytest_django import Settings
 
 from agents.events import ReasoningDelta, TextDelta
 from agents.messages import Message, Text
@@ -293,6 +294,13 @@ def test_words_are_found_in_the_whole_session(signed_in: SignIn, ana: User, sess
     answer = signed_in(ana).get(reverse("session-find", args=[session.pk]), {"q": "QUESTION 2"})
     expected = [row.pk for row in rows if row.text.startswith("Question 2")]
     assert answer.json() == {"ids": expected, "counts": [1] * len(expected), "more": False}
+
+
+def test_searches_in_a_session_have_a_limit(signed_in: SignIn, ana: User, session: Session, settings: Settings) -> None:
+    """MSG-12: each reads all texts of the session, while others wait for the database."""
+    settings.LIMITS = "finds=2/minute"
+    client, address = signed_in(ana), reverse("session-find", args=[session.pk])
+    assert [client.get(address, {"q": "plan"}).status_code for _ in range(3)] == [200, 200, 429]
 
 
 def test_empty_session_offers_what_the_demo_agent_understands(

@@ -19,6 +19,7 @@ let more = false;
 let at = -1;
 let nth = 0; // the current hit within the current message
 let ranges = new Map(); // the hits in the messages that the page shows, by the message's id
+let hasFailed = false; // the search itself; Enter tries again
 let isThere = false; // whether the page shows this match
 let asked = 0;
 let timer = 0;
@@ -52,15 +53,14 @@ async function search() {
   const mine = ++asked;
   const found = query ? await ask(query) : NOTHING;
   if (mine !== asked) return;
-  ({ ids, counts, more } = found);
+  hasFailed = found === null;
+  ({ ids, counts, more } = found ?? NOTHING);
   [at, nth] = [nearest(), 0];
   isThere = document.getElementById(ids[at]) !== null;
   mark();
 }
 
-async function ask(query) {
-  return (await valueAt(`${location.pathname}find?q=${encodeURIComponent(query)}`)) ?? NOTHING;
-}
+const ask = (query) => valueAt(`${location.pathname}find?q=${encodeURIComponent(query)}`);
 
 /** Returns the first match from the scroll position on, or the last one. */
 function nearest() {
@@ -80,7 +80,9 @@ function show() {
     ? ""
     : ids.length
       ? fill(isThere ? words.found : words.foundElsewhere, { index: sum(hits.slice(0, at)) + nth + 1, count })
-      : words.foundNone;
+      : hasFailed
+        ? words.findFailed
+        : words.foundNone;
   for (const button of steps) button.disabled = !ids.length;
 }
 
@@ -90,6 +92,7 @@ function hitsIn(index) {
 }
 
 async function step(by) {
+  if (hasFailed) return search();
   if (!ids.length) return;
   const from = isThere ? at : -1;
   if (isThere) move(by);
