@@ -64,7 +64,14 @@ class Threads:
 
         def call() -> T:
             with logging_ids(ids):
-                return self._call(function, *args, **kwargs)
+                if not getattr(self._local, "known", False):
+                    self._local.known = True
+                    self._opened.append(own_connection(durable=self._durable, limits=self._limits))
+                close_old_connections()
+                try:
+                    return function(*args, **kwargs)
+                finally:
+                    close_old_connections()
 
         return await loop.run_in_executor(self._pool, call)
 
@@ -82,16 +89,6 @@ class Threads:
                 logger.warning("The database is not available, trying again: %s", error)
             await asyncio.sleep(jittered(delay))
             delay = min(LONGEST_DELAY, delay * 2)
-
-    def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        if not getattr(self._local, "known", False):
-            self._local.known = True
-            self._opened.append(own_connection(durable=self._durable, limits=self._limits))
-        close_old_connections()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            close_old_connections()
 
     async def close(self) -> None:
         """Wait for running work, then stop the threads."""

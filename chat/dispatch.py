@@ -37,8 +37,11 @@ def execute(user: User, session_id: str, command: SessionCommand) -> Json:
     """Execute a command for a user; return the contents of its `ack`. Raises ServiceError."""
     if isinstance(command, commands.SendMessage):
         spend("sends", user.pk)
-        if (begun := _begin_turn(user, session_id, command)) is not None:
-            return begun
+        if not command.attachments:
+            # Only a plain message begins its turn here. The transaction checks the access.
+            begun = starting.begin_turn(author=user, session_id=session_id, text=command.text, key=command.key)
+            if begun is not None:
+                return {**asdict(begun), "queued": False, "repeated": False}
     session, _role = session_for(user, session_id, command.needs)
     if command.limit is not None:
         spend(command.limit, user.pk)
@@ -121,14 +124,6 @@ def handles(kind: type[Command]) -> Callable[[Handler[Command]], Handler[Command
         return handler
 
     return register
-
-
-def _begin_turn(user: User, session_id: str, command: commands.SendMessage) -> Json | None:
-    """Begin a turn at once if that is plain. The transaction checks the access."""
-    if command.attachments:
-        return None
-    begun = starting.begin_turn(author=user, session_id=session_id, text=command.text, key=command.key)
-    return {**asdict(begun), "queued": False, "repeated": False} if begun is not None else None
 
 
 @handles(commands.SendMessage)

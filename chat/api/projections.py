@@ -263,11 +263,11 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
     # A system message that was removed since replaced the session's prompt: only editors may read it.
     own_prompt = prompt_row(past.rows)
     hides_prompt = own_prompt is not None and own_prompt not in rows
-    seen = view_of(session, rows, model_request.agent)
+    seen, own = view_of(session, rows, model_request.agent), presets.own(session, model_request.agent)
     rebuilt = Request(
         model_request.model,
         tuple(context(seen, files)),
-        "" if hides_prompt else prompt_of(session, seen, model_request.agent, past.system_prompt),
+        "" if hides_prompt else prompt_of(session, seen, own, model_request.agent, past.system_prompt),
         tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools),
     )
     form = query.form or form_of(agent.provider if agent else None, model_request.model)

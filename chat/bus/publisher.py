@@ -134,11 +134,13 @@ class Publisher:
 
     def put_all(self, group: str, messages: Sequence[Message], listed: Sequence[str]) -> None:
         """Queue messages, and `listed` sessions that show in lists; from any thread, waking the loop once."""
-        if self._loop is not None and threading.get_ident() != self._thread:
+        loop = self._loop
+        if loop is not None and threading.get_ident() != self._thread:
             self._call_soon(self.put_all, group, messages, listed)
             return
+        send = self._enqueue if loop is not None else _send_without_loop
         for message in messages:
-            self.put(group, message)
+            send(group, message)
         if listed:
             self.list_changed(listed, [])
 
@@ -162,7 +164,7 @@ class Publisher:
 
     async def _send(self, sends: Sequence[tuple[str, Message]]) -> None:
         try:
-            await _send(sends)
+            await _send_to_layer(sends)
         except Exception as error:  # viewers catch up from the rows (LIVE-02)
             if not self._pause:  # an outage is logged once, not twenty times a second
                 logger.warning("The channel layer is not available, live updates are delayed: %r", error)
@@ -176,7 +178,7 @@ class Publisher:
         self._pause = 0.0
 
 
-async def _send(sends: Sequence[tuple[str, Message]]) -> None:
+async def _send_to_layer(sends: Sequence[tuple[str, Message]]) -> None:
     async with asyncio.timeout(SEND_TIMEOUT):
         if send_all := getattr(layer(), "group_send_all", None):
             await send_all(sends)
@@ -197,7 +199,7 @@ def _send_without_loop(group: str, message: Message) -> None:
     if not settings.REDIS_URL:
         return
     try:
-        async_to_sync(_send)([(group, message)])
+        async_to_sync(_send_to_layer)([(group, message)])
     except Exception as error:
         logger.warning("The channel layer refused a message: %r", error)
 

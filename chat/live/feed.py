@@ -116,6 +116,8 @@ class Feed:
     def _handle_events(self) -> None:
         while self._events:
             event = self._events.popleft()
+            if isinstance(event, MessageChanged):
+                self._streaming.finish(event.message)
             if isinstance(event, SessionChanged) or (isinstance(event, MessageChanged) and not self._is_ready(event)):
                 self._reading = asyncio.get_running_loop().create_task(self._handle_with_row(event))
                 self._reading.add_done_callback(self._after_reading)
@@ -126,18 +128,19 @@ class Feed:
                 self._failed(event)
 
     def _is_ready(self, event: MessageChanged) -> bool:
-        """Tell whether an event has its message and is drawn quickly. Sends the end of a streaming message."""
+        """Tell whether an event has its message, and the event loop can draw it."""
         message = event.message
-        if message is None:
+        if message is None or (message.status != "streaming" and message.id in self._streaming):
             return False
-        if message.status == "streaming":
-            return True
-        return self._streaming.finish(event.id, message.text) and (not self._audience.pages or is_quick(message))
+        return not self._audience.pages or is_quick(message)
 
     async def _handle_with_row(self, event: SessionChanged | MessageChanged) -> None:
         try:
             if isinstance(event, MessageChanged):
-                message = event.message or await self._threads.run(messages.message_snapshot, event.id)
+                message = event.message
+                if message is None:
+                    message = await self._threads.run(messages.message_snapshot, event.id)
+                    self._streaming.finish(message)
                 self._message_changed(event, message, await self._drawn(message))
             else:
                 self._session_changed(event, await self._threads.run(messages.session_by_id, self.session_id))
@@ -149,8 +152,7 @@ class Feed:
         if message is None or message.status == "streaming":
             return {}
         frames, body = dict[str, Json](), None
-        is_finished = self._streaming.finish(message.id, message.text)
-        if is_markdown(message) and (self._audience.pages or not is_finished):
+        if is_markdown(message) and (self._audience.pages or message.id in self._streaming):
             blocks = await render.draw(message.text)
             if streaming := self._streaming.pop(message.id, None):
                 streaming.settle(blocks)
@@ -212,7 +214,7 @@ class Feed:
             self._removed(MessageRemoved(event.revision, event.id))
             return
         if message.status != "streaming":
-            self._streaming.finish(event.id, message.text)
+            self._streaming.finish(message)  # again: a sync that read older rows may have added it during the drawing
         elif event.revision > self.revision or event.id in self._streaming:  # otherwise it may be complete by now
             self._streaming.get_or_add(event.id, is_call=message.type == "tool_group").update(message.text)
         if message.role == "user":

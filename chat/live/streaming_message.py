@@ -16,6 +16,7 @@ from chat.rendering.markdown import render
 from chat.rendering.markdown.blocks import is_plain
 from chat.rendering.markdown.live_text import LiveText
 from chat.rendering.messages.written_arguments import LiveArguments
+from chat.snapshots import MessageSnapshot
 
 logger = logging.getLogger(__name__)
 
@@ -296,13 +297,13 @@ class StreamingMessages(dict[str, StreamingMessage]):
             )
         return self[message_id]
 
-    def finish(self, message_id: str, text: str) -> bool:
-        """Send the end of a message. False: its text must be drawn elsewhere first."""
-        streaming = self.get(message_id)
-        if streaming is not None and not streaming.finish(text):
-            return False
-        self.pop(message_id, None)
-        return True
+    def finish(self, message: MessageSnapshot | None) -> None:
+        """Send the end of a message, if it is complete. It stays here if its text must be drawn elsewhere first."""
+        if message is None or message.status == "streaming":
+            return
+        streaming = self.get(message.id)
+        if streaming is not None and streaming.finish(message.text):
+            del self[message.id]
 
     def forget(self, message_id: str) -> None:
         if streaming := self.pop(message_id, None):

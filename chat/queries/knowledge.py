@@ -111,11 +111,6 @@ def chosen(files: Iterable[KnowledgeFile], entries: Collection[str]) -> list[Kno
     ]
 
 
-def chosen_in(session: Session, entries: Collection[str]) -> list[KnowledgeFile]:
-    """Return the files that an agent of the session uses; no query if it uses none."""
-    return chosen(files_for(session), entries) if entries else []
-
-
 def checked_choice(session: Session, entries: Iterable[str]) -> list[str]:
     """Return what people choose for a session: ids of files there, `*`, or what its agent names. Raises Invalid."""
     wanted = list(dict.fromkeys(entries))
@@ -143,9 +138,10 @@ def tools_of(session: Session, preset: AgentPreset, names: Collection[str] | Non
 
 
 def _offered(session: Session, entries: Collection[str]) -> list[File]:
-    """Return the files that entries name, if the session's agent has tools at all."""
-    files = chosen_in(session, entries) if session.mode != Session.Mode.CHAT else []
-    return [File(each.pk, each.name, each.passage_count) for each in files]
+    """Return the files that entries name, if the session's agent has tools at all; no query without entries."""
+    if not entries or session.mode == Session.Mode.CHAT:
+        return []
+    return [File(each.pk, each.name, each.passage_count) for each in chosen(files_for(session), entries)]
 
 
 class ChosenFiles:

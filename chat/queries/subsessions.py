@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from agents.delegates import MOST_LEVELS, chosen, delegate, is_delegate, tool_name
+from agents.delegates import MOST_LEVELS, chosen, delegate, tool_name
 from agents.loop import Agent
 from agents.registry import AgentPreset
 from chat.models import ASKING, ChatMessage, MessageStatus, QuestionKind, RunState, Session, SessionRun
@@ -14,8 +14,8 @@ from chat.queries import presets
 
 
 def with_delegates(agent: Agent, session: Session, preset: AgentPreset) -> Agent:
-    """Give an agent the tools for the other agents that its list of tools names. A query only if it names some."""
-    if not any(map(is_delegate, preset.tools)) or level(session) >= MOST_LEVELS:
+    """Give an agent the tools for the other agents that its list of tools names; one at the last level gets none."""
+    if level(session) >= MOST_LEVELS:
         return agent
     known = {tool.name for tool in agent.tools}
     tools = [delegate(each.name, each.title) for each in _named(preset)]

@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 
 from django.conf import settings
 
+from agents.delegates import is_delegate
 from agents.i18n import gettext as _
 from agents.loop import Agent
 from agents.mcp.config import AddedServer
 from agents.messages import Message
 from agents.registry import AgentPreset
+from agents.toolbox import SANDBOX_TOOLS
 from chat.agents_setup import registry, sandbox
 from chat.languages import speaking
-from chat.models import ChatMessage, MemoryNote, Session
+from chat.models import FORKED_FILES, ChatMessage, MemoryNote, Session
 from chat.projections.context import context, system_prompt
 from chat.projections.requests import named
 from chat.projections.views import introduced, seen_by
@@ -72,9 +74,10 @@ def _build(session: Session, facts: RequestFacts) -> AgentInput:
     if facts.has_servers:
         preset = with_servers(preset, session)
     agent = _built(preset, session, seen, name, notes_in(session) if facts.has_notes else ())
-    if facts.has_rules:
-        agent = _with_approvals(agent, session, name)
-    agent = with_copies(agent, rows)
+    if facts.has_rules and agent.tools:
+        agent = replace(agent, rules=workspace_rules.added(agent.rules, session, name))
+    if any(tool in SANDBOX_TOOLS for tool in agent.tools):
+        agent = with_copies(agent, rows)
     history = context(seen, load_file_parts(seen, agent.takes))
     known = facts.last_request
     names = named(rows, None if is_another_context(session, known, facts.has_summaries) else known)
@@ -113,16 +116,23 @@ def view_of(session: Session, rows: Sequence[ChatMessage], agent: str = "") -> S
     return seen_by(rows, agent or session.agent, _named(session), titles) if titles else rows
 
 
-def prompt_of(session: Session, rows: Sequence[ChatMessage], agent: str = "", own_prompt: str | None = None) -> str:
+def prompt_of(
+    session: Session,
+    rows: Sequence[ChatMessage],
+    preset: AgentPreset,
+    agent: str = "",
+    own_prompt: str | None = None,
+) -> str:
     """Return the system prompt of an agent of the session, which gets these rows, without the notes.
 
-    `own_prompt` stands for that of the session.
+    `preset` is what the session keeps of the agent. `own_prompt` stands for that of the session.
     """
-    titles, own = cast.titles(session), presets.own(session, agent)
-    prompt = own.system_prompt if own_prompt is None or agent in titles else own_prompt
+    titles = cast.titles(session)
+    prompt = preset.system_prompt if own_prompt is None or agent in titles else own_prompt
     if titles:
         prompt = introduced(prompt, agent or session.agent, _named(session), titles)
-    return with_forked_files(system_prompt(rows, prompt), session, own.tools)
+    prompt = system_prompt(rows, prompt)
+    return with_forked_files(prompt, session, preset.tools) if FORKED_FILES in session.config_values else prompt
 
 
 def _named(session: Session) -> tuple[str, str]:
@@ -139,7 +149,7 @@ def build_session_agent(
 def _built(
     preset: AgentPreset, session: Session, rows: Sequence[ChatMessage], name: str, notes: Sequence[MemoryNote]
 ) -> Agent:
-    preset = replace(preset, system_prompt=with_notes(prompt_of(session, rows, name), notes))
+    preset = replace(preset, system_prompt=with_notes(prompt_of(session, rows, preset, name), notes))
     unattended = session.mode == Session.Mode.RUN
     agent = replace(
         registry().build_agent(preset),
@@ -149,14 +159,11 @@ def _built(
         asks_before_sending=not settings.SEND_WITHOUT_APPROVAL,
     )
     dialects.recall(agent.provider)
-    return with_delegates(with_knowledge(agent, session, preset.knowledge), session, preset)
-
-
-def _with_approvals(agent: Agent, session: Session, name: str) -> Agent:
-    """Add the rules of the session's workspace, which only matter to an agent with tools."""
-    if not agent.tools:
-        return agent
-    return replace(agent, rules=workspace_rules.added(agent.rules, session, name))
+    if preset.knowledge:
+        agent = with_knowledge(agent, session, preset.knowledge)
+    if any(map(is_delegate, preset.tools)):
+        agent = with_delegates(agent, session, preset)
+    return agent
 
 
 def has_queued(session_id: str) -> bool:

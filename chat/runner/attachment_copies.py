@@ -9,7 +9,6 @@ from functools import partial
 
 from agents.loop import Agent
 from agents.sandbox.copies import ATTACHMENTS, Copy, update_copies
-from agents.toolbox import SANDBOX_TOOLS
 from chat.errors import FilesUnavailable
 from chat.models import Attachment, ChatMessage, attached_to
 from chat.queries.attachments import NoSuchAttachment, data_of
@@ -22,11 +21,11 @@ LONGEST_ENDING = 40
 
 
 def with_copies(agent: Agent, rows: Iterable[ChatMessage]) -> Agent:
-    """Copy the attachments of these rows for an agent that works on files. It does without what cannot be copied.
+    """Copy the attachments of these rows for an agent with tools for files. It does without what cannot be copied.
 
     Raises FilesUnavailable.
     """
-    if agent.sandbox is None or not any(tool in SANDBOX_TOOLS for tool in agent.tools):
+    if agent.sandbox is None:
         return agent
     files = [attachment for row in rows for attachment in attached_to(row)]
     if not files and not (agent.sandbox.workspace / ATTACHMENTS).is_dir():

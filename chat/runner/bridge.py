@@ -29,8 +29,8 @@ from chat.runner.compactor import compact, failed
 from chat.runner.delta_publisher import DeltaPublisher, OutgoingText
 from chat.runner.endings import HandedOver, NotWritten, RunEnd
 from chat.runner.figures import COUNTED, count
-from chat.runner.resume import TurnSnapshot, begun_turn, open_claim, open_turn
-from chat.runner.tracing import TurnTrace, begin_turn
+from chat.runner.resume import TurnSnapshot, open_claim, open_turn
+from chat.runner.tracing import TurnTrace, begin_trace
 from chat.runner.writer import Fenced, Rewound, Writer
 from chat.runs.changes import (
     AppendText,
@@ -112,7 +112,7 @@ class Bridge:
         add_log_ids(session=self.claim.session_id)
         try:
             if self._begun is not None:
-                turn: TurnSnapshot | None = begun_turn(self._begun)
+                turn: TurnSnapshot | None = TurnSnapshot(self._begun.state)
             else:
                 turn = await self._threads.run_with_retry(open_claim, self.claim, time.monotonic())
             while turn is not None:
@@ -205,7 +205,7 @@ class Bridge:
         self._drop_streams()
         self._state, self._written = turn.state, turn.written
         add_log_ids(turn=turn.state.turn_id)
-        self._trace = begin_turn(self.claim.session_id, turn.state)
+        self._trace = begin_trace(self.claim.session_id, turn.state)
         self._write_error, self._last_write = None, None
 
     def _drop_streams(self) -> None:

@@ -50,7 +50,7 @@ class NextRequest:
     @property
     def prompt(self) -> str:
         """The system prompt without the notes."""
-        return prompt_of(self.session, self.rows, self.name)
+        return prompt_of(self.session, self.rows, presets.own(self.session, self.name), self.name)
 
     @property
     def tools(self) -> Sequence[Tool]:

@@ -26,7 +26,6 @@ from chat.overrides.composed_queries import Composed
 from chat.queries import presets
 from chat.queries.cast import agents_from, known, title_of, turn_mode
 from chat.runs.lease import Claim
-from chat.runs.local_runner import BegunTurn
 from chat.runs.turn_state import OpenText, OpenTool, ResponseText, TurnState, WritingCall
 from chat.services.runs.turns import deliver_queued
 from chat.services.transaction import SessionTransaction
@@ -41,14 +40,15 @@ class TurnSnapshot:
     `compacting`: it has no rows, and earlier messages are summarised in it.
 
     `written` is the number of the claim's last job in the rows. `exhausted`: too many processes died in the turn.
+    The defaults are those of a turn that has just begun.
     """
 
     state: TurnState
-    cut: bool
-    answered: bool
-    cancelling: bool
-    written: int
-    exhausted: bool
+    cut: bool = False
+    answered: bool = False
+    cancelling: bool = False
+    written: int = 0
+    exhausted: bool = False
     compacting: bool = False
 
 
@@ -74,11 +74,6 @@ def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
         run.waiting_since = None
         run.save(update_fields=["turn_started_at", "waiting_since"])
     return _snapshot(tx.session, run, mono)
-
-
-def begun_turn(begun: BegunTurn) -> TurnSnapshot:
-    """Return a turn that has just begun as `open_claim` would read it."""
-    return TurnSnapshot(begun.state, cut=False, answered=False, cancelling=False, written=0, exhausted=False)
 
 
 def open_turn(claim: Claim, mono: float) -> TurnSnapshot | None:

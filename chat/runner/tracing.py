@@ -62,7 +62,7 @@ async def close_tracing() -> None:
         await asyncio.to_thread(provider.shutdown)
 
 
-def begin_turn(session_id: str, state: TurnState) -> TurnTrace | None:
+def begin_trace(session_id: str, state: TurnState) -> TurnTrace | None:
     """Begin the trace of a turn, or of its rest; None if traces are off."""
     if _provider is None:
         return None

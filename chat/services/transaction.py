@@ -89,16 +89,12 @@ class SessionTransaction:
 
     def insert(self, name: MessageEventName, row: ChatMessage, details: Json | None = None) -> ChatMessage:
         """Add a row and record its event. It gets the next sequence number unless it is queued."""
-        self.add_row(row)
+        self.add_rows([row])
         self.record_event(name, row, details)
         return row
 
-    def add_row(self, row: ChatMessage) -> None:
-        """Add a row without an event. The caller records the event after it has added the row's attachments."""
-        self.add_rows([row])
-
     def add_rows(self, rows: Sequence[ChatMessage]) -> None:
-        """Add rows in one statement, without events."""
+        """Add rows in one statement. The caller records their events after it has added their attachments."""
         for row in rows:
             row.session_id, row.workspace_id = self.session.pk, self.session.workspace_id
             row.revision = self.next_revision()
@@ -171,7 +167,7 @@ class SessionTransaction:
     def publish_on_commit(self) -> None:
         """Publish the events recorded so far on commit, and begin a new list of them."""
         events, self.events = self.events, []
-        publish_on_commit(self.session.pk, events)
+        transaction.on_commit(partial(publisher.publish, self.session.pk, events))
 
 
 def require_active(session: Session) -> None:

@@ -67,8 +67,8 @@ def _then(session: Session, past: RecordedRequest) -> _Then:
     agent = _agent(session, past)
     files = load_file_parts(past.rows, agent.takes, file_sizes) if agent else {}
     seen = view_of(session, past.rows, past.made.agent)
-    system = prompt_of(session, seen, past.made.agent, past.system_prompt)
     now = with_servers(presets.own(session, past.made.agent), session)
+    system = prompt_of(session, seen, now, past.made.agent, past.system_prompt)
     tools = of_tools(tools_of(session, now, past.made.tools))
     form = form_of(agent.provider if agent else None, past.made.model)
 
@@ -105,8 +105,8 @@ def _compared(session: Session, past: RecordedRequest, then: _Then) -> Json:
     before = rows_before(live, past.made.response_id)
     fresh = new_rows(before, past.now)
     fetch_attachments(fresh, with_text=True)
-    system = prompt_of(session, view_of(session, before, past.made.agent), past.made.agent)
     now = with_servers(presets.own(session, past.made.agent), session)
+    system = prompt_of(session, view_of(session, before, past.made.agent), now, past.made.agent)
     tools = [tool.name for tool in tools_of(session, now)]
     return {
         "fresh": [_drawn(block, then) for block in blocks(fresh)[:MOST_NEW]],

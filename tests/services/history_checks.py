@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -49,8 +49,8 @@ class RecordingPublisher(Publisher):
         super().__init__()
         self.messages: list[Message] = []
 
-    def put(self, group: str, message: Message) -> None:
-        self.messages.append(message)
+    def put_all(self, group: str, messages: Sequence[Message], listed: Sequence[str]) -> None:
+        self.messages += messages
 
 
 class CheckedSession(RuleBasedStateMachine):

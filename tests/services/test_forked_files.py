@@ -23,6 +23,7 @@ from chat.agents_setup import sandbox
 from chat.errors import NoSuchSession
 from chat.models import FORKED_FILES, ChatMessage, Session, SessionRun, User
 from chat.origin import Face, Origin, acting_from
+from chat.queries import presets
 from chat.queries.forked_files import NOT_COPIED_FOR_MODEL, ForkedFiles, forked_files, notice
 from chat.runner.agent_input import prompt_of
 from chat.services.deletion import purging, sessions
@@ -74,6 +75,10 @@ def files_of(session: Session) -> dict[str, str]:
 
 
 @pytest.mark.both_databases
+def prompt(session: Session) -> str:
+    return prompt_of(session, live(session), presets.own(session))
+
+
 def test_fork_has_the_files_as_they_are(session: Session, folder: Path, ana: User) -> None:
     """RUN-13: the agent finds its files in the fork, and what it does there does not change the original."""
     before = timezone.now()
@@ -179,7 +184,7 @@ def test_fork_succeeds_without_files_and_says_why(
     assert "weren’t copied" in notice(made)
     assert not sandbox(made.pk).workspace.exists()
     assert made.status == "active"
-    assert NOT_COPIED_FOR_MODEL in prompt_of(made, live(made))
+    assert NOT_COPIED_FOR_MODEL in prompt(made)
 
 
 def test_workspace_over_its_limit_is_not_copied(
@@ -306,14 +311,13 @@ def test_large_copies_of_a_user_are_made_one_at_a_time(
 def test_model_knows_which_files_it_has(session: Session, folder: Path, ana: User) -> None:
     """RUN-13: an agent with tools for files; others get the prompt that they had."""
     made = forked(session, ana)
-    rows = live(made)
-    assert prompt_of(made, rows).startswith(prompt_of(session, live(session)))
+    assert prompt(made).startswith(prompt(session))
     found = forked_files(made)
     assert found is not None
-    assert f"was copied on {found.at:%Y-%m-%d} at {found.at:%H:%M} UTC" in prompt_of(made, rows)
+    assert f"was copied on {found.at:%Y-%m-%d} at {found.at:%H:%M} UTC" in prompt(made)
     Session.objects.filter(pk=made.pk).update(mode="chat")
     made.refresh_from_db()
-    assert "fork" not in prompt_of(made, rows)
+    assert "fork" not in prompt(made)
 
 
 @pytest.mark.parametrize(

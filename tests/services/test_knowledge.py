@@ -187,7 +187,7 @@ def test_people_choose_files_of_the_workspace_alone(ana: User, workspace: Worksp
     assert session.config["knowledge"] == [file.pk]
     lifecycle.configure(session=session, author=ana, knowledge=["*"])
     session.refresh_from_db()
-    assert [each.pk for each in queries.chosen_in(session, session.config["knowledge"])] == [file.pk]
+    assert [each.pk for each in chosen(queries.files_for(session), session.config["knowledge"])] == [file.pk]
 
 
 def test_removed_files_and_what_a_crash_left_are_purged(

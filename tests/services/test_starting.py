@@ -27,7 +27,7 @@ from chat.models import (
     Worker,
     Workspace,
 )
-from chat.runner.resume import TurnSnapshot, begun_turn, open_claim
+from chat.runner.resume import TurnSnapshot, open_claim
 from chat.runs import lease, local_runner
 from chat.runs.local_runner import BegunTurn
 from chat.services.messages.sending import add_message
@@ -229,7 +229,7 @@ def test_both_ways_leave_the_same(
     assert begun is not None
     assert desk.reserved == 0
     assert bool(desk.taken) == (start.has_room and not start.is_lease_over)
-    opened = begun_turn(desk.taken[0]) if desk.taken else None
+    opened = TurnSnapshot(desk.taken[0].state) if desk.taken else None
     events, left = [event for _, sent in published for event in sent], stored(first, begun.turn_id)
     SessionRun.objects.filter(pk=first.pk).update(state="idle", turn_id="")  # quotas count the turns of the owner
     published.clear()

@@ -167,7 +167,7 @@ def _queue(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[st
 
 
 def _add(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[str]) -> None:
-    tx.add_row(row)
+    tx.add_rows([row])
     if attachment_ids:
         attachments.claim(message=row, attachment_ids=attachment_ids)
     else:

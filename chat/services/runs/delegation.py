@@ -121,7 +121,7 @@ def _ask(child: Session, sender: str, task: str, started_by: int | None) -> None
         turn_id=turn_id,
         mode=child.mode,
     )
-    tx.add_row(row)
+    tx.add_rows([row])
     without_files(row)
     tx.record_event("user_message", row, {"model": child.model})
     tx.events.append(StatusChanged("thinking"))
