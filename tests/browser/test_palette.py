@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, Route, expect
 
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
@@ -137,3 +138,31 @@ async def test_nobody_finds_what_they_may_not_see(ana: Person, model: WireServer
         await search(person, "secret")
         await expect(person.page.get_by_role("group", name="Messages").get_by_role("option")).to_have_count(count)
     bo.complain()
+
+
+async def test_what_is_typed_while_it_loads_is_the_query(ana: Person) -> None:
+    """UI-11: on a slow line, too, where letters would land in the composer, and Enter would send them."""
+    scripts = asyncio.Event()
+
+    async def slowly(route: Route) -> None:
+        await scripts.wait()
+        await route.continue_()
+
+    await ana.page.route(re.compile(r"(palette|find)[^/]*\.js"), slowly)
+    await ana.composer.fill("Kept")
+    for keys, opened in (
+        ("Control+k", field(ana)),
+        ("Control+f", ana.page.get_by_role("textbox", name="Text to find")),
+    ):
+        await ana.page.keyboard.press(keys)
+        await ana.page.keyboard.type("Kepx")
+        await ana.page.keyboard.press("Backspace")
+        await ana.page.keyboard.press("Enter")
+        scripts.set()
+        await expect(opened).to_have_value("Kep")
+        await ana.page.keyboard.type("t")
+        await expect(opened).to_have_value("Kept")
+        await ana.page.keyboard.press("Escape")
+        await expect(ana.composer).to_have_value("Kept")
+        scripts.clear()
+    await expect(ana.messages).to_have_count(0)

@@ -1,11 +1,12 @@
 // Commands, keys and buttons that open dialogs. These are loaded on first use.
 import { offer, on, shown, withControl } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
-import { late } from "../ui/late.js";
+import { late, lateWithTyped } from "../ui/late.js";
 import { unlessOvertaken } from "../ui/popover.js";
 
 async function search() {
-  (await late(() => import("./palette.js")))?.toggle();
+  const [palette, typed] = await lateWithTyped(() => import("./palette.js"));
+  palette?.toggle(typed);
 }
 
 function connectSearch() {

@@ -24,10 +24,10 @@ let timer = 0;
 let ranks = []; // of the shown actions
 let early = null; // Enter, pressed before the answer had arrived
 
-/** Opens or closes the palette. */
-export function toggle() {
+/** Opens the palette, with a text, or closes it. */
+export function toggle(text = "") {
   if (dialog.open) return dialog.close();
-  input.value = "";
+  input.value = text;
   list.replaceChildren();
   found.replaceChildren();
   dialog.showModal();

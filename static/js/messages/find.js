@@ -26,9 +26,9 @@ let timer = 0;
 let due = 0;
 let before = null;
 
-/** Opens the search with a text, or with the one that is selected on the page. */
-export function open(text) {
-  const chosen = text || String(getSelection()).trim().split("\n")[0].slice(0, 100);
+/** Opens the search with a text, or the one that is selected on the page; `typed` is one that the user goes on with. */
+export function open(text, typed) {
+  const chosen = typed || text || String(getSelection()).trim().split("\n")[0].slice(0, 100);
   if (!panel.isConnected) {
     before = document.activeElement;
     document.getElementById("log").before(panel);
@@ -36,7 +36,7 @@ export function open(text) {
   }
   if (chosen) field.value = chosen;
   field.focus();
-  field.select();
+  if (!typed) field.select();
   search();
 }
 

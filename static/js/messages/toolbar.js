@@ -2,7 +2,7 @@
 import { isBehind, offer, withControl } from "../ui/commands.js";
 import { icon, make } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
-import { late } from "../ui/late.js";
+import { lateWithTyped } from "../ui/late.js";
 import { whenHeld } from "../ui/popover.js";
 import { fullTime } from "../ui/time.js";
 import { act, actionsFor, copy, edit, openFor, retry } from "./actions.js";
@@ -14,7 +14,8 @@ import { canEdit, page } from "./session.js";
 // Commands for the session as a whole: find, go to the end, copy or retry the last answer.
 
 async function find(text = "") {
-  (await late(() => import("./find.js")))?.open(text);
+  const [panel, typed] = await lateWithTyped(() => import("./find.js"));
+  panel?.open(text, typed);
 }
 
 function goToLast() {

@@ -40,6 +40,23 @@ export async function late(load) {
   }
 }
 
+/** Resolves to a module that opens a field, or to null, and to what the user has typed while it was loaded. */
+export async function lateWithTyped(load) {
+  let typed = "";
+  function keep(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (event.key === "Backspace") typed = typed.slice(0, -1);
+    else if (event.key.length === 1) typed += event.key;
+    else if (event.key !== "Enter") return; // which would send what is in the composer
+    event.preventDefault();
+    event.stopPropagation();
+  }
+  addEventListener("keydown", keep, true);
+  const module = await late(load);
+  removeEventListener("keydown", keep, true);
+  return [module, typed];
+}
+
 const EXPLAINED = [401, 422]; // 401 leads to sign-in; 422 shows its own message
 
 /** Whether the session of the page can no longer be used. */
