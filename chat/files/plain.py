@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Iterator
+from mimetypes import guess_type
 
 from chat.files.contents import Contents, Unusable
 
@@ -26,6 +27,11 @@ def read(data: bytes) -> Contents:
     if text is None or (b"\0" in rest and not head.startswith(UTF_16)):
         raise Unusable("unsupported")
     return Contents("text", "text/plain", data, text=bounded(text, more=bool(rest)))
+
+
+def is_named_as_text(name: str) -> bool:
+    """Return whether a file's name says that it is text, so that users should be told why it is not."""
+    return (guess_type(name)[0] or "").startswith("text/")
 
 
 def charset_of(data: bytes) -> str:

@@ -66,6 +66,12 @@ def test_what_cannot_be_read_is_refused_and_nothing_stays(
     assert not default_storage.exists("knowledge")
 
 
+def test_text_with_binary_data_is_not_called_another_type(ana: User, workspace: Workspace) -> None:
+    """CTX-09: a Markdown file with a NUL is refused for that, and not as a file type that cannot be used."""
+    with pytest.raises(ServiceError, match="binary data"):
+        add(ana, workspace, "notes.md", data=b"# Notes\n\0")
+
+
 def test_sizes_and_numbers_are_bounded(
     ana: User, workspace: Workspace, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from mimetypes import guess_type
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -23,6 +22,7 @@ from chat.errors import Forbidden, Invalid, ServiceError
 from chat.files import names, sniffing
 from chat.files.contents import Contents, Problem, Unusable
 from chat.files.places import OnePerPerson
+from chat.files.plain import is_named_as_text
 from chat.limits.quotas import require_storage
 from chat.limits.rates import limited, spend
 from chat.models import Attachment, ChatMessage, Session, SessionRole, User
@@ -171,7 +171,7 @@ def _read(data: bytes, name: str = "") -> Contents:
     try:
         return sniffing.read(data)
     except Unusable as error:
-        if error.problem == "unsupported" and (guess_type(name)[0] or "").startswith("text/"):
+        if error.problem == "unsupported" and is_named_as_text(name):
             raise ServiceError(error.problem, _("The file contains binary data.")) from None
         raise ServiceError(error.problem, _WORDS[error.problem]()) from None
 

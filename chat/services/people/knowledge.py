@@ -22,6 +22,7 @@ from chat.files.contents import Problem, Unusable
 from chat.files.documents import Document
 from chat.files.passages import split, words_of
 from chat.files.places import OnePerPerson
+from chat.files.plain import is_named_as_text
 from chat.limits.quotas import require_storage
 from chat.limits.rates import limited, spend
 from chat.models import KnowledgeFile, KnowledgePassage, User, Workspace
@@ -152,6 +153,8 @@ def _read(name: str, data: bytes) -> Document:
     try:
         return documents.read(name, data)
     except Unusable as error:
+        if error.problem == "unsupported" and is_named_as_text(name):
+            raise ServiceError(error.problem, _("The file contains binary data.")) from error
         raise ServiceError(error.problem, _WORDS[error.problem]()) from error
 
 
