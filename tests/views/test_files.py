@@ -16,6 +16,7 @@ from pytest_django.fixtures import Settings
 from chat import downloads
 from chat.agents_setup import sandbox
 from chat.models import FORKED_FILES, ChatMessage, Session, Share, User
+from chat.services.people import api_tokens
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.testing_node import let_in
@@ -168,6 +169,24 @@ def test_download_ends_for_someone_who_loses_access(
     with pytest.raises(downloads.CutOffError):
         more.extend(pieces)
     assert b"not for Bo" not in b"".join(more)
+
+
+@pytest.mark.parametrize("address", ["/api/sessions/{id}/workspace/archive", "/api/sessions/{id}/export"])
+def test_download_ends_with_its_token(
+    client: Client, session: Session, folder: Path, ana: User, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """LIVE-06: someone who has found a token reads slowly, and it is revoked."""
+    fill(session, START, HI, *[{**ANSWER, "text": "long " * 200_000} for _ in range(5)], DONE)
+    for place in range(5):
+        (folder / f"noise {place}").write_bytes(os.urandom(300_000))
+    monkeypatch.setattr(downloads, "RECHECKED", 0.0)
+    token, secret = api_tokens.create(user=ana, name="Script", scope="read", days=0)
+    response = client.get(address.format(id=session.pk), headers={"Authorization": f"Bearer {secret}"})
+    pieces = iter(response)
+    assert [len(next(pieces)) > 0 for _ in range(2)] == [True, True]
+    api_tokens.revoke(user=ana, token_id=token.pk)
+    with pytest.raises(downloads.CutOffError):
+        list(pieces)
 
 
 def test_an_archive_has_all_files_of_a_folder(ana_s: Client, session: Session, folder: Path) -> None:
