@@ -66,8 +66,12 @@ def passed_on(
     return StreamingHttpResponse(content, content_type=media_type, headers=headers)
 
 
+class CutOffError(Exception):
+    """The user of a download may not read on. It breaks the connection: the file would look complete otherwise."""
+
+
 def while_permitted(pieces: Iterator[T], is_permitted: Callable[[], bool]) -> Iterator[T]:
-    """Pass pieces on until there are no more, or the user may not read on.
+    """Pass pieces on until there are no more. Raises CutOffError when the user may not read on.
 
     A client decides how long a download takes, and what is written in the meantime would be in it.
     """
@@ -75,7 +79,7 @@ def while_permitted(pieces: Iterator[T], is_permitted: Callable[[], bool]) -> It
     for piece in pieces:
         if time.monotonic() >= due:
             if not is_permitted():
-                return
+                raise CutOffError
             due = time.monotonic() + RECHECKED
         yield piece
 

@@ -36,17 +36,15 @@ def _escaped(sign: re.Match[str]) -> str:
 
 
 class TextLines(logging.Formatter):
-    """Lines for a terminal. What follows the first line of a message is indented."""
+    """Lines for a terminal. All lines of a record but its first are indented."""
 
     def __init__(self) -> None:
         super().__init__("{asctime} {levelname} {name}: {message}", style="{")
 
     def format(self, record: logging.LogRecord) -> str:
-        return _CONTROLS.sub(_escaped, without_content(super().format(record)))
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the name of logging
-        # Errors quote rows in lines of their own, which are not found by their beginning once they are indented.
-        return without_content(super().formatMessage(record)).replace("\n", _CONTINUED)
+        # Errors quote rows in lines of their own, which are found by their beginning: they are indented afterwards.
+        shown = without_content(super().format(record)).replace("\n", _CONTINUED)
+        return _CONTROLS.sub(_escaped, shown)
 
 
 class JsonLines(logging.Formatter):

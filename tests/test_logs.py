@@ -63,6 +63,23 @@ def test_text_of_others_is_no_line_and_no_control_sequence() -> None:
     )
 
 
+def test_error_of_others_is_no_line_either() -> None:
+    """OPS-03: tracebacks end with the words of the error, and those of errors that led to it are in their middle."""
+    hostile = "x\n2026-01-01 00:00:00,000 INFO chat.security: forged\nDETAIL:  Key (text)=(secret) exists."
+    try:
+        try:
+            raise ValueError(hostile)
+        except ValueError as error:
+            raise RuntimeError(hostile) from error
+    except RuntimeError:
+        shown = TextLines().format(record("chat.runner", "It failed", exc_info=sys.exc_info()))
+    first, *others = shown.split("\n")
+    assert first.endswith("WARNING chat.runner: It failed")
+    assert "    2026-01-01 00:00:00,000 INFO chat.security: forged" in others
+    assert [line for line in others if not line.startswith("    ")] == []
+    assert "secret" not in shown
+
+
 def test_rows_in_a_message_are_left_out_of_text_lines() -> None:
     """OPS-03: PostgreSQL quotes them in the line after the error."""
     shown = TextLines().format(

@@ -14,7 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from chat.admin.base import GuardedDeletion, time_column
 from chat.admin.permissions import StaffRequest
 from chat.models import Membership, Session, User, Workspace
-from chat.services.people import staff
+from chat.services.people import staff, workspace_invitations
+from chat.services.people.invitation_links import end_links_to_shared
 from chat.services.people.security_log import Kind, record
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class MembershipRows:
 
 
 class MembershipLogging(ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
-    """Record added and removed members of workspaces in the security log."""
+    """Record added and removed members of workspaces in the security log, and end the links that removed ones know."""
 
     def save_formset(self, request: StaffRequest, form: Any, formset: Any, change: bool) -> None:  # type: ignore[override]  # only staff get here
         super().save_formset(request, form, formset, change)
@@ -46,6 +47,9 @@ class MembershipLogging(ModelAdmin):  # type: ignore[type-arg]  # only its stub 
         ):
             for row in rows:
                 record(kind, actor=request.user, person=row.user_id, target=row.workspace)
+        for row in formset.deleted_objects:
+            workspace_invitations.end_all(author=request.user, workspace=row.workspace)
+            end_links_to_shared(author=request.user, workspace_id=row.workspace_id, user_id=row.user_id)
 
 
 class WorkspacesInline(MembershipRows, UserInline):

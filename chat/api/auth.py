@@ -11,7 +11,7 @@ from ninja.security import HttpBearer
 from ninja.security.apikey import APIKeyCookie
 from ninja.utils import check_csrf
 
-from chat.access import session_for, workspace_for
+from chat.access import session_for, still_in, workspace_for
 from chat.errors import ServiceError
 from chat.limits import rates
 from chat.limits.rates import Window
@@ -83,6 +83,12 @@ def _count(request: HttpRequest, kind: str, row_id: int) -> None:
 def session_of(request: ApiRequest, session_id: str, needs: SessionRole = SessionRole.VIEWER) -> Session:
     """Return a session if the user has the role in it. Raises NoSuchSession, Forbidden."""
     return session_for(request.user, session_id, needs)[0]
+
+
+def still_allowed(request: ApiRequest, session: Session, needs: SessionRole = SessionRole.VIEWER) -> bool:
+    """Return whether a request could be made now: its token, if any, is valid, and its user has the role."""
+    is_valid = not isinstance(request.auth, ApiToken) or bool(api_tokens.alive([request.auth.pk]))
+    return is_valid and still_in(request.user, session, needs)
 
 
 def workspace_of(request: ApiRequest, workspace_id: int | None) -> Workspace | None:

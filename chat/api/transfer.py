@@ -11,8 +11,8 @@ from ninja import File, Form, Query, Router, Schema
 from ninja.files import UploadedFile
 from pydantic import Field
 
-from chat.access import session_for, still_in
-from chat.api.auth import ApiRequest, workspace_of
+from chat.access import session_for
+from chat.api.auth import ApiRequest, still_allowed, workspace_of
 from chat.api.responses import json_response, no_content
 from chat.disconnects import disconnect_of
 from chat.downloads import file_name, streamed, while_permitted
@@ -106,7 +106,7 @@ def export_session(request: ApiRequest, session_id: str, query: Query[ExportQuer
     form = transfer.ExportFormat(query.format)
     name = file_name(session.title, session.pk, transfer.EXTENSIONS[form])
     pieces = transfer.export_session(session, request.user, role, form)
-    pieces = while_permitted(pieces, lambda: still_in(request.user, session, role))
+    pieces = while_permitted(pieces, lambda: still_allowed(request, session, role))
     return streamed(request, pieces, name=name, media_type=transfer.MEDIA_TYPES[form])
 
 

@@ -11,8 +11,7 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from chat.access import still_in
-from chat.api.auth import ApiRequest, session_of
+from chat.api.auth import ApiRequest, session_of, still_allowed
 from chat.api.files import BINARY
 from chat.api.responses import json_response
 from chat.downloads import file_name, of_file, passed_on, while_permitted, zipped
@@ -97,5 +96,5 @@ def get_workspace_archive(request: ApiRequest, session_id: str, query: Query[Fol
     session = session_of(request, session_id)
     entries = workspace.files_below(session, query.path)
     name = file_name(query.path.strip("/").rpartition("/")[2] or session.title, "files", "zip")
-    pieces = while_permitted(zipped(entries, timezone.now()), lambda: still_in(request.user, session))
+    pieces = while_permitted(zipped(entries, timezone.now()), lambda: still_allowed(request, session))
     return passed_on(request, pieces, name=name, media_type="application/zip")

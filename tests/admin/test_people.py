@@ -16,8 +16,17 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from chat.models import Membership, SecurityEvent, Session, SignInLink, User, Workspace
-from chat.services.people import staff
+from chat.models import (
+    Invitation,
+    Membership,
+    SecurityEvent,
+    Session,
+    SignInLink,
+    User,
+    Workspace,
+    WorkspaceInvitation,
+)
+from chat.services.people import sharing, staff, workspace_invitations
 from chat.services.people.security_log import Kind
 from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
@@ -301,6 +310,25 @@ def test_member_is_added_and_removed_with_the_workspace(root: Client, ana: User,
     )
     assert root.post(page_of(workspace), data).status_code == 302
     assert list(workspace.members.values_list("username", flat=True)) == ["lea"]
+
+
+def test_links_end_with_a_membership_that_staff_remove(root: Client, bo: User, workspace: Workspace) -> None:
+    """LIVE-06: as if an admin of the workspace had removed the guest, who could come back by them otherwise."""
+    Membership.objects.update_or_create(user=bo, workspace=workspace, defaults={"role": "owner"})
+    session = create_session(owner=bo, workspace=workspace)
+    link = sharing.invite(session=session, author=bo, role="viewer", uses=5)
+    workspace_invitations.invite(author=bo, workspace_id=workspace.pk)
+    guest = User.objects.create_user("gil")
+    sharing.accept(token=link, user=guest)
+    row = Membership.objects.get(user=guest)
+    data = {"memberships-TOTAL_FORMS": "1", "memberships-INITIAL_FORMS": "1", "memberships-0-DELETE": "on"}
+    data |= {"memberships-0-id": str(row.pk), "memberships-0-user": str(guest.pk)}
+    data |= {"memberships-0-workspace": str(workspace.pk), "memberships-0-role": "guest"}
+    assert root.post(page_of(guest), values_of(guest, **data)).status_code == 302
+    assert not Membership.objects.filter(user=guest).exists()
+    assert not Invitation.objects.exists()
+    assert not WorkspaceInvitation.objects.exists()
+    assert SecurityEvent.objects.filter(kind=Kind.INVITATION_ENDED).count() == 2
 
 
 @pytest.mark.both_databases

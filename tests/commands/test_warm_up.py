@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import httpx2
 import pytest
+from anthropic import AsyncAnthropic
 
+from agents.errors import ProviderError
+from agents.messages import Message, Text
 from agents.providers.anthropic.provider import AnthropicProvider
+from agents.providers.base import Request
+from agents.providers.http import transport
 from agents.providers.openai.provider import OpenAIProvider
 from tests.commands.process import PATIENCE, ROOT, environment
 from tests.wire.script import Reply
@@ -84,3 +90,52 @@ def test_address_that_is_none_does_not_end_the_warm_up(provider: type[AnthropicP
     odd.prepare()
     with pytest.raises((httpx2.InvalidURL, ValueError)):
         _ = odd.client
+
+
+@pytest.mark.parametrize("provider", [AnthropicProvider, OpenAIProvider])
+async def test_certificates_that_cannot_be_read_do_not_end_the_warm_up(
+    provider: type[AnthropicProvider | OpenAIProvider], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-10: the first request says so. A worker waits for the end of its warm-up before it hands its turns over."""
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    transport._certificates.cache_clear()
+    it = provider("it", "k")
+    it.prepare()
+    with pytest.raises(ProviderError):
+        await anext(it.stream(Request("m", (Message("user", (Text("Hello"),)),), max_tokens=100)))
+
+
+async def test_request_during_the_warm_up_uses_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second client would take the place of the first, whose connections nothing closes."""
+    it, made = AnthropicProvider("it", "k"), list[object]()
+    begun, asked, make = threading.Event(), threading.Event(), it._make_client
+
+    class Watched:
+        lock = threading.Lock()
+
+        def __enter__(self) -> None:
+            if begun.is_set():
+                asked.set()
+            self.lock.acquire()
+
+        def __exit__(self, *_error: object) -> None:
+            self.lock.release()
+
+    def slowly() -> AsyncAnthropic:
+        if begun.is_set():  # a second one
+            asked.set()
+        begun.set()
+        asked.wait(PATIENCE)
+        client = make()
+        made.append(client)
+        return client
+
+    monkeypatch.setattr(it, "_making", Watched(), raising=False)
+    monkeypatch.setattr(it, "_make_client", slowly)
+    preparing = asyncio.create_task(asyncio.to_thread(it.prepare))
+    await asyncio.to_thread(begun.wait, PATIENCE)
+    client = await asyncio.to_thread(lambda: it.client)
+    await preparing
+    assert made == [client]
+    assert it.client is client
+    await it.close()

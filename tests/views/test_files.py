@@ -16,6 +16,7 @@ from pytest_django.fixtures import Settings
 from chat import downloads
 from chat.agents_setup import sandbox
 from chat.models import FORKED_FILES, ChatMessage, Session, Share, User
+from chat.services.people import api_tokens
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 from tests.support.testing_node import let_in
@@ -152,7 +153,7 @@ def test_what_is_no_file_of_the_workspace_is_not_found(
 def test_download_ends_for_someone_who_loses_access(
     client: Client, session: Session, folder: Path, bo: User, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
-    """LIVE-06: a client that reads slowly does not get what is written afterwards."""
+    """LIVE-06: a client that reads slowly does not get what is written afterwards, nor an end of what it has."""
     let_in(session, bo, "viewer")
     fill(session, START, HI, *[{**ANSWER, "text": "long " * 200_000} for _ in range(5)], DONE)
     for place in range(5):
@@ -160,12 +161,32 @@ def test_download_ends_for_someone_who_loses_access(
     monkeypatch.setattr(downloads, "RECHECKED", 0.0)
     client.force_login(bo)
     response = client.get(address.format(id=session.pk))
-    pieces = iter(response)
+    pieces, more = iter(response), list[bytes]()
     assert next(pieces)
     (folder / "src" / "late.py").write_text("not for Bo")
     ChatMessage.objects.filter(session=session, type="text", role="assistant").update(text="not for Bo")
     Share.objects.filter(user=bo).delete()
-    assert b"not for Bo" not in b"".join(pieces)
+    with pytest.raises(downloads.CutOffError):
+        more.extend(pieces)
+    assert b"not for Bo" not in b"".join(more)
+
+
+@pytest.mark.parametrize("address", ["/api/sessions/{id}/workspace/archive", "/api/sessions/{id}/export"])
+def test_download_ends_with_its_token(
+    client: Client, session: Session, folder: Path, ana: User, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """LIVE-06: someone who has found a token reads slowly, and it is revoked."""
+    fill(session, START, HI, *[{**ANSWER, "text": "long " * 200_000} for _ in range(5)], DONE)
+    for place in range(5):
+        (folder / f"noise {place}").write_bytes(os.urandom(300_000))
+    monkeypatch.setattr(downloads, "RECHECKED", 0.0)
+    token, secret = api_tokens.create(user=ana, name="Script", scope="read", days=0)
+    response = client.get(address.format(id=session.pk), headers={"Authorization": f"Bearer {secret}"})
+    pieces = iter(response)
+    assert [len(next(pieces)) > 0 for _ in range(2)] == [True, True]
+    api_tokens.revoke(user=ana, token_id=token.pk)
+    with pytest.raises(downloads.CutOffError):
+        list(pieces)
 
 
 def test_an_archive_has_all_files_of_a_folder(ana_s: Client, session: Session, folder: Path) -> None:

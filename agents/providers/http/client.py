@@ -6,6 +6,7 @@ import abc
 import asyncio
 import logging
 import re
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
@@ -107,6 +108,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
         self.connect_timeout = connect_timeout
         self.max_retries = max_retries
         self._client: Client | None = None
+        self._making = threading.Lock()
         self._learned: dict[str, Learned] = {}
         self._clock = clock
         self._refused: dict[int, None] = {}
@@ -117,13 +119,15 @@ class SdkProvider(abc.ABC, Generic[Client]):
 
     @property
     def client(self) -> Client:
-        if self._client is None:
-            self._client = self._make_client()
-        return self._client
+        with self._making:  # prepare() runs in a thread, while turns of before the start go on
+            if self._client is None:
+                self._client = self._make_client()
+            return self._client
 
     def prepare(self) -> None:
         """Read the trusted certificates and load the SDK's module of the call: 50 ms that would stop the event loop."""
-        with suppress(ValueError, httpx2.InvalidURL):  # an address that is none: the first request says so
+        # An address that is none, or certificates that cannot be read: the first request says so.
+        with suppress(ValueError, httpx2.InvalidURL, OSError):
             self._call(self.dialect)
 
     async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
@@ -179,7 +183,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
 
     async def close(self) -> None:
         """Close the connections; a later use makes new ones."""
-        client, self._client = self._client, None
+        with self._making:
+            client, self._client = self._client, None
         if client is not None:
             await client.close()
 

@@ -54,7 +54,7 @@ class Command(BaseCommand):
         await stops.get()
         health.state = "stopping"
         service_manager.stopping()
-        await settling
+        await asyncio.wait([settling])
         draining = loop.create_task(runtime.drain())
         again = loop.create_task(stops.get())
         await asyncio.wait([draining, again], return_when=asyncio.FIRST_COMPLETED)
