@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
+from chat.overrides.postgres.lending import return_connection
+
 
 class OnePerPerson:
-    """A lock for each user, which exists only while it is in use. Thread-safe."""
+    """A lock for each user, which exists only while it is in use. Thread-safe.
+
+    Who waits for it, or has it, has no connection of the database's pool.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -21,6 +26,7 @@ class OnePerPerson:
         with self._lock:
             self._wanted[person] += 1
             lock = self._locks.setdefault(person, Lock())
+        return_connection()
         try:
             with lock:
                 yield
