@@ -417,6 +417,16 @@ def test_archive_that_names_places_outside_is_refused(archive: Path) -> None:
         check(archive)
 
 
+def test_archive_that_writes_through_its_own_link_is_refused(tmp_path: Path) -> None:
+    """OPS-06: likewise, where the link comes first and a file below it afterwards."""
+    with ArchiveWriter(tmp_path / "made.tar") as writer:
+        writer.add_link("workspaces/s_1/out", "/etc")
+        writer.add("workspaces/s_1/out/in/x", io.BytesIO(b"bytes"), 5)
+        writer.finish(made_at="now", database="sqlite", migrations=[], key="")
+    with pytest.raises(BackupError, match="an entry that its manifest does not"):
+        check(tmp_path / "made.tar")
+
+
 def test_unfinished_archive_has_no_name(tmp_path: Path) -> None:
     """OPS-06: a backup that was cut off is not mistaken for one."""
     path = tmp_path / "cut.tar"
