@@ -128,7 +128,7 @@ def test_requests_that_wait_for_a_place_take_none_of_the_pool(
 
 
 def test_transactions_keep_their_connection() -> None:
-    """RUN-10: one that waits in a transaction goes on with it."""
+    """RUN-10: one that waits in a transaction keeps it."""
     with transaction.atomic():
         Workspace.objects.create(name="W")
         with hashing():

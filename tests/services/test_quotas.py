@@ -233,9 +233,9 @@ def test_files_that_are_uploaded_together_share_the_quota(
 
     class Crowded(OnePerPerson):
         @contextmanager
-        def place(self, person: int) -> Iterator[None]:
+        def place(self, person: int, *, most: int | None = None) -> Iterator[None]:
             attachments._keep(session, ana, "first.txt", Contents("text", "text/plain", megabyte))
-            with super().place(person):
+            with super().place(person, most=most):
                 yield
 
     monkeypatch.setattr(attachments, "_places", Crowded())

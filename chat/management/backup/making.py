@@ -136,7 +136,7 @@ class _Unreadable:
 def _walk(root: Path, unreadable: _Unreadable) -> Iterator[tuple[int, str]]:
     """Yield the files and links below a folder: the open folder that has each, and its path.
 
-    Commands change what is there meanwhile. Each folder is opened by its name in the one above, so that none is
+    Commands change what is there in the meantime. Each folder is opened by its name in the one above, so that none is
     followed that has become a link; and what is nested or named so that a restore could not write it is left out.
     """
     root, folders = root.resolve(), [""]  # it may be a link of the operator's
