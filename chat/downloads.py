@@ -19,6 +19,7 @@ from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 
 from agents.sandbox.browsing import OpenFile
+from chat.overrides.postgres.lending import return_connection
 
 # What some system's file names cannot have.
 FORBIDDEN = '\\/:*?"<>|'
@@ -198,4 +199,5 @@ def _next(pieces: Iterator[bytes]) -> list[bytes]:
         room -= len(piece)
         if room <= 0:
             break
+    return_connection()  # the client decides when the next batch is read
     return batch

@@ -26,6 +26,7 @@ from chat.api.auth import ApiRequest, session_of
 from chat.api.message_schemas import MoneyOut
 from chat.api.responses import json_response
 from chat.errors import ServiceError
+from chat.limits.whole_sessions import reading_whole
 from chat.models import Attachment, ChatMessage, ModelRequest, Session, SessionRole, attached_to
 from chat.projections.attached import as_text
 from chat.projections.context import context, prompt_row
@@ -184,22 +185,23 @@ class UsageOut(Schema):
 )
 def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]) -> HttpResponse:
     """The next request to the model, in the form of the vendor's API. Append a message to continue elsewhere."""
-    session = session_of(request, session_id)
-    _require_agent(session, query.agent)
-    upcoming = next_request(session, reader=read if query.file_data else _reference, agent=query.agent)
-    provider = upcoming.agent.provider if upcoming.agent else None
-    form = query.form or form_of(provider, upcoming.request.model)
-    name = upcoming.provider_name
-    body = preview(form, upcoming.request, name, dialect_of(provider, upcoming.request.model))
-    context = {
-        "form": form,
-        "provider": name,
-        "model": upcoming.request.model,
-        **asdict(body),
-        "files": list(_files(upcoming.rows, upcoming.files)),
-        "problem": _problem(upcoming),
-    }
-    return json_response(request, context)
+    with reading_whole(request.user):
+        session = session_of(request, session_id)
+        _require_agent(session, query.agent)
+        upcoming = next_request(session, reader=read if query.file_data else _reference, agent=query.agent)
+        provider = upcoming.agent.provider if upcoming.agent else None
+        form = query.form or form_of(provider, upcoming.request.model)
+        name = upcoming.provider_name
+        body = preview(form, upcoming.request, name, dialect_of(provider, upcoming.request.model))
+        context = {
+            "form": form,
+            "provider": name,
+            "model": upcoming.request.model,
+            **asdict(body),
+            "files": list(_files(upcoming.rows, upcoming.files)),
+            "problem": _problem(upcoming),
+        }
+        return json_response(request, context)
 
 
 @router.get(
@@ -210,22 +212,23 @@ def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]
 )
 def estimate_context(request: ApiRequest, session_id: str, query: Query[AgentQuery]) -> HttpResponse:
     """The tokens of each message, and why messages are not sent."""
-    session = session_of(request, session_id)
-    _require_agent(session, query.agent)
-    upcoming = next_request(session, *MEASURED, agent=query.agent)
-    blocks, measure = upcoming.estimate()
-    total = measure.tokens(measure.estimate)
-    estimate = {
-        "tokens": total,
-        "context_window": upcoming.window,
-        "percent": context_percent(total, upcoming.window),
-        "calibrated": measure.read is not None,
-        "system_tokens": measure.tokens(of_text(upcoming.system)),
-        "tools_tokens": measure.tokens(of_tools(upcoming.tools)),
-        "messages": [_estimated(block, measure.tokens) for block in blocks],
-        "problem": _problem(upcoming),
-    }
-    return json_response(request, estimate)
+    with reading_whole(request.user):
+        session = session_of(request, session_id)
+        _require_agent(session, query.agent)
+        upcoming = next_request(session, *MEASURED, agent=query.agent)
+        blocks, measure = upcoming.estimate()
+        total = measure.tokens(measure.estimate)
+        estimate = {
+            "tokens": total,
+            "context_window": upcoming.window,
+            "percent": context_percent(total, upcoming.window),
+            "calibrated": measure.read is not None,
+            "system_tokens": measure.tokens(of_text(upcoming.system)),
+            "tools_tokens": measure.tokens(of_tools(upcoming.tools)),
+            "messages": [_estimated(block, measure.tokens) for block in blocks],
+            "problem": _problem(upcoming),
+        }
+        return json_response(request, estimate)
 
 
 @router.get(
@@ -251,7 +254,23 @@ def list_requests(request: ApiRequest, session_id: str, query: Query[RequestsQue
 )
 def get_request(request: ApiRequest, session_id: str, response_id: str, query: Query[ContextQuery]) -> HttpResponse:
     """Messages name the request that they answer by `response_id`."""
-    session, role = session_for(request.user, session_id)
+    with reading_whole(request.user):
+        session, role = session_for(request.user, session_id)
+        return json_response(request, _sent(session, role, response_id, query))
+
+
+@router.get("/sessions/{session_id}/usage", response=UsageOut, operation_id="getUsage", summary="Read token usage")
+def get_usage(request: ApiRequest, session_id: str) -> HttpResponse:
+    """Tokens by model, number of turns, and how fast they were."""
+    usage = usage_of(session_of(request, session_id))
+    models = [{**asdict(each), "cost": _money(each.cost) if each.cost else None} for each in usage.models]
+    totals = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    costs = [_money(cost) for cost in usage.costs]
+    return json_response(request, {**asdict(usage), **totals, "models": models, "costs": costs})
+
+
+def _sent(session: Session, role: SessionRole, response_id: str, query: ContextQuery) -> Json:
+    """Return a request that was sent. Raises ServiceError."""
     past = past_request(session, response_id) if ids.may_be_one(response_id) else None
     if past is None:
         raise ServiceError("no_such_request", _("Request not found."))
@@ -272,7 +291,7 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
     )
     form = query.form or form_of(agent.provider if agent else None, model_request.model)
     body = preview(form, rebuilt, model_request.provider)
-    sent = {
+    return {
         **_summary(model_request),
         "form": form,
         "system": body.system,
@@ -282,17 +301,6 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
         "hidden": len(past.rows) - len(rows),
         "lost": len(past.lost),
     }
-    return json_response(request, sent)
-
-
-@router.get("/sessions/{session_id}/usage", response=UsageOut, operation_id="getUsage", summary="Read token usage")
-def get_usage(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Tokens by model, number of turns, and how fast they were."""
-    usage = usage_of(session_of(request, session_id))
-    models = [{**asdict(each), "cost": _money(each.cost) if each.cost else None} for each in usage.models]
-    totals = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    costs = [_money(cost) for cost in usage.costs]
-    return json_response(request, {**asdict(usage), **totals, "models": models, "costs": costs})
 
 
 def _money(cost: Money) -> Json:

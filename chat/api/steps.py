@@ -19,6 +19,7 @@ from chat.api.responses import json_response
 from chat.api.streams import credential_of, require_stream_slot, stream_response
 from chat.commands import Number
 from chat.errors import ServiceError
+from chat.limits.whole_sessions import reading_whole
 from chat.live.step_stream import StepStream
 from chat.queries import steps as step_queries
 from chat.queries.messages import knows_history
@@ -126,15 +127,17 @@ class SegmentPage(Schema):
 @router.get("/sessions/{session_id}/steps", response=StepPage, operation_id="listSteps", summary="List steps")
 def list_steps(request: ApiRequest, session_id: str, query: Query[StepQuery]) -> HttpResponse:
     """One step for each message that the model is sent, with metrics."""
-    session = session_of(request, session_id)
-    return json_response(request, asdict(step_queries.page_of_steps(session, query.after, query.limit)))
+    with reading_whole(request.user):
+        session = session_of(request, session_id)
+        return json_response(request, asdict(step_queries.page_of_steps(session, query.after, query.limit)))
 
 
 @router.get("/sessions/{session_id}/segments", response=SegmentPage, operation_id="listSegments", summary="List turns")
 def list_segments(request: ApiRequest, session_id: str, query: Query[TurnQuery]) -> HttpResponse:
     """What the agent did in each turn. A page holds whole turns."""
-    session = session_of(request, session_id)
-    return json_response(request, asdict(step_queries.page_of_segments(session, query.after, query.limit)))
+    with reading_whole(request.user):
+        session = session_of(request, session_id)
+        return json_response(request, asdict(step_queries.page_of_segments(session, query.after, query.limit)))
 
 
 @router.get(

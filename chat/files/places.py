@@ -7,9 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
+from chat.overrides.postgres.lending import return_connection
+
+
+class NoPlace(Exception):  # an answer to a client, not a failure of ours
+    """So many requests of a person wait for their place already that this one does not."""
+
 
 class OnePerPerson:
-    """A lock for each user, which exists only while it is in use. Thread-safe."""
+    """A lock for each user, which exists only while it is in use. Thread-safe.
+
+    Who waits for it, or has it, has no connection of the database's pool.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -17,10 +26,14 @@ class OnePerPerson:
         self._wanted: Counter[int] = Counter()
 
     @contextmanager
-    def place(self, person: int) -> Iterator[None]:
+    def place(self, person: int, *, most: int | None = None) -> Iterator[None]:
+        """Wait for the person's place, and hold it. Raises NoPlace if `most` requests of theirs wait or hold it."""
         with self._lock:
+            if most is not None and self._wanted[person] >= most:
+                raise NoPlace
             self._wanted[person] += 1
             lock = self._locks.setdefault(person, Lock())
+        return_connection()
         try:
             with lock:
                 yield

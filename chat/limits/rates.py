@@ -58,7 +58,7 @@ RATES: Mapping[str, Rate] = {
     "sessions": Rate(600, HOUR, "sessions begun"),
     "forks": Rate(120, HOUR, "forks: each copies a session"),
     "fork_megabytes": Rate(4_000, HOUR, "megabytes of workspaces that forks copy: further forks have no files"),
-    "uploads": Rate(600, HOUR, "files uploaded: each is read and checked"),
+    "uploads": Rate(600, HOUR, "files and profile pictures uploaded: each is read and checked"),
     "upload_megabytes": Rate(4_000, HOUR, "megabytes uploaded"),
     "imports": Rate(60, HOUR, "files of conversations read: large ones take a core for seconds"),
     "import_requests": Rate(600, HOUR, "requests that import conversations of an uploaded file"),

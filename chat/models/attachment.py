@@ -25,8 +25,18 @@ def attached_to(message: ChatMessage) -> list[Attachment]:
 
 def without_files(message: ChatMessage) -> ChatMessage:
     """Return a new message that has no files, so that no query looks for them."""
-    message._prefetched_objects_cache = {"attachments": []}  # type: ignore[attr-defined]  # left out of the stubs
+    know_files(message, [])
     return message
+
+
+def know_files(message: ChatMessage, files: list[Attachment]) -> None:
+    """Let `attached_to` return these files without a query."""
+    message._prefetched_objects_cache = {"attachments": files}  # type: ignore[attr-defined]  # left out of the stubs
+
+
+def knows_files(message: ChatMessage) -> bool:
+    """Return whether `attached_to` needs no query."""
+    return "attachments" in getattr(message, "_prefetched_objects_cache", {})
 
 
 def may_have_files(message: ChatMessage) -> bool:

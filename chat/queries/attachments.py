@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 from django.core.files.base import File
 from django.core.files.storage import default_storage
-from django.db.models import Prefetch, prefetch_related_objects
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from chat.access import session_for
 from chat.errors import NoSuchSession, ServiceError
-from chat.models import Attachment, ChatMessage, User, may_have_files
+from chat.models import Attachment, ChatMessage, User, know_files, knows_files, may_have_files
 
 # Databases limit the number of values in a query.
 BATCH = 5_000
@@ -52,11 +51,19 @@ def unsent(session_id: str, user: User) -> list[dict[str, Any]]:
 
 
 def fetch_attachments(messages: Iterable[ChatMessage], *, with_text: bool = False) -> None:
-    """Fetch the files of many messages at once, for `attached_to`; the text in them may be long."""
-    with_files = (message for message in messages if may_have_files(message))
+    """Fetch the files of many messages at once, for `attached_to`; the text in them may be long.
+
+    Not by `prefetch_related_objects`: that ties each message into a circle of references with a query set, and messages
+    of a long session that are freed by the garbage collector alone, which comes seldom, fill the memory.
+    """
+    with_files = (message for message in messages if may_have_files(message) and not knows_files(message))
     while batch := list(islice(with_files, BATCH)):
-        files = Attachment.objects.all() if with_text else Attachment.objects.defer("text")
-        prefetch_related_objects(batch, Prefetch("attachments", files))
+        files = Attachment.objects.filter(message__in=[message.pk for message in batch])
+        by_message: dict[str | None, list[Attachment]] = {}
+        for file in files if with_text else files.defer("text"):
+            by_message.setdefault(file.message_id, []).append(file)
+        for message in batch:
+            know_files(message, by_message.get(message.pk, []))
 
 
 def described(attachment: Attachment) -> dict[str, Any]:

@@ -29,6 +29,7 @@ POLICY = Policy(ports=PORTS)
 # Which certificates are accepted. True: those of public authorities.
 TLS: ssl.SSLContext | bool = True
 AT_ONCE = 20
+# For the whole request: a service that sends a byte now and then would keep its place for hours.
 SECONDS = 10.0
 # Seconds before each repetition.
 PAUSES = (1.0, 10.0)
@@ -63,19 +64,23 @@ async def deliver(pushes: Sequence[Push], *, patient: bool = True) -> list[Resul
         ssl=TLS,
         limit=AT_ONCE,
     )
+    places = asyncio.Semaphore(AT_ONCE)
     async with aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         trust_env=False,
-        timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=SECONDS, sock_read=SECONDS),
+        timeout=aiohttp.ClientTimeout(total=SECONDS),
     ) as session:
-        return await asyncio.gather(*(_deliver(session, push.request, pauses) for push in pushes))
+        return await asyncio.gather(*(_deliver(session, places, push.request, pauses) for push in pushes))
 
 
-async def _deliver(session: aiohttp.ClientSession, request: PushRequest, pauses: Sequence[float]) -> Result:
+async def _deliver(
+    session: aiohttp.ClientSession, places: asyncio.Semaphore, request: PushRequest, pauses: Sequence[float]
+) -> Result:
     host, why = URL(request.url).host, ""
     for pause in (*pauses, None):
-        status, wait, why = await _send(session, request)
+        async with places:  # the time for a request begins when it has one
+            status, wait, why = await _send(session, request)
         if 200 <= status < 300:
             return Result.DELIVERED
         if status in (404, 410):

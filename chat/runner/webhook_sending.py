@@ -19,6 +19,7 @@ from agents.toolbox.address_policy import is_allowed
 from agents.toolbox.public_addresses import is_public
 from agents.toolbox.web_client import Gate, Policy, load_client
 from chat.models import WebhookDelivery
+from chat.overrides.postgres.lending import return_connection
 from chat.security.webhook_signature import headers_for
 from chat.services.webhooks import delivering
 from chat.services.webhooks.delivering import Answer, Taken
@@ -31,6 +32,7 @@ _HEADERS = {"Content-Type": "application/json", "User-Agent": "Parley webhooks"}
 
 def send_now(taken: Taken) -> Answer:
     """Send a delivery that a person asks for, and record what came of it."""
+    return_connection()
     answer: Answer = async_to_sync(send)(taken, timezone.now())
     delivering.finish(taken, answer, timezone.now())
     return answer

@@ -9,6 +9,8 @@ from threading import BoundedSemaphore
 
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
+from chat.overrides.postgres.lending import return_connection
+
 # Half of the cores stay free for everything else.
 AT_ONCE = max(1, (os.cpu_count() or 2) // 2)
 PATIENCE_SECONDS = 10.0
@@ -22,6 +24,7 @@ class HashersBusy(Exception):  # an answer to a client, not a failure of ours
 @contextmanager
 def hashing() -> Iterator[None]:
     """Wait for a turn to hash. Raises HashersBusy."""
+    return_connection()
     if not _hashing.acquire(timeout=PATIENCE_SECONDS):
         raise HashersBusy
     try:

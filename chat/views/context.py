@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET
 from agents.i18n import TranslatableText
 from agents.messages import Json
 from chat.access import session_for
+from chat.limits.whole_sessions import reading_whole
 from chat.models import ChatMessage, RunState, Session, SessionRole, SessionRun
 from chat.projections.compaction import plan
 from chat.projections.context import prompt_row
@@ -36,7 +37,11 @@ def context(request: SignedInRequest, session_id: str) -> HttpResponse:
 
     The next request is that to the session's own agent, or to its `agent`.
     """
-    session, role = session_for(request.user, session_id)
+    with reading_whole(request.user):
+        return _context(request, *session_for(request.user, session_id))
+
+
+def _context(request: SignedInRequest, session: Session, role: SessionRole) -> HttpResponse:
     until = number(request.GET.get("until", ""))
     if asked := request.GET.get("past", ""):
         values = past_values(

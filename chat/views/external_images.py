@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from threading import BoundedSemaphore
 
+from asgiref.sync import sync_to_async
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
@@ -12,6 +13,7 @@ from agents.errors import ToolError
 from agents.toolbox.web_client import Policy, fetch
 from chat.files import image_processes
 from chat.files.contents import Contents, Unusable
+from chat.overrides.postgres.lending import return_connection
 from chat.rendering.markdown.external_images import is_signed
 
 POLICY = Policy()
@@ -36,6 +38,7 @@ async def image(request: HttpRequest) -> HttpResponse:
     if not places.acquire(blocking=False):
         return HttpResponse(status=503, headers={"Retry-After": "5"})
     try:
+        await sync_to_async(return_connection)()
         found = await _image(address)
     except (ToolError, Unusable):
         return HttpResponse(status=502)

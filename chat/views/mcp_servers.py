@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import McpServer, Workspace
+from chat.overrides.postgres.lending import return_connection
 from chat.permissions import Permission
 from chat.queries.mcp_servers import as_added, is_shadowed
 from chat.runner.mcp_tokens import TokenStore
@@ -159,6 +160,7 @@ def _test(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
             await store.close()
 
     added = as_added(server)
+    return_connection()
     offer = async_to_sync(examined)()
     return _page(request, workspace, {"tested": server.pk, "offer": offer})
 

@@ -22,6 +22,7 @@ from agents.mcp.sign_in import Begun, Returned, SignInFailed
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import McpServer
+from chat.overrides.postgres.lending import return_connection
 from chat.queries.mcp_servers import as_added
 from chat.security.encryption import DecryptionError, decrypt, encrypt
 from chat.services.people import mcp_servers, mcp_sign_in
@@ -40,6 +41,7 @@ def begin(request: SignedInRequest, server: McpServer) -> Begun:
     spend("mcp_checks", request.user.pk)
     try:
         client = mcp_sign_in.client_of(server)
+        return_connection()
         begun = async_to_sync(oauth.begin)(as_added(server), _callback(request), client)
     except SignInFailed as error:
         raise _failed(server, error) from error
@@ -85,6 +87,7 @@ def _finish(request: SignedInRequest, server: McpServer, kept: dict[str, Any]) -
     returned = Returned(request.GET["code"], request.GET.get("iss"))
     begun = Begun(**kept["begun"])
     try:
+        return_connection()
         grant = async_to_sync(oauth.finish)(as_added(server), kept["callback"], begun, returned)
     except SignInFailed as error:
         raise _failed(server, error) from error

@@ -18,6 +18,7 @@ from chat.agents_setup import registry
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import SessionRole
+from chat.overrides.postgres.lending import return_connection
 from chat.queries import presets
 from chat.queries.mcp_servers import with_servers
 from chat.views.requests import SignedInRequest, signed_in
@@ -53,6 +54,7 @@ def prompt(request: SignedInRequest, session_id: str) -> HttpResponse:
     spend("changes", request.user.pk)
     name = request.POST.get("name", "")
     server = name.partition(SEPARATOR)[0]
+    return_connection()
     try:
         text = registry().servers.fill_prompt(name, arguments, preset.tools, preset.servers)
     except PromptRefusedError as refused:

@@ -22,6 +22,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from chat.errors import ServiceError
 from chat.limits.rates import spend
 from chat.models import PushSubscription
+from chat.overrides.postgres.lending import return_connection
 from chat.queries.push import subscriptions_of
 from chat.runner import push_delivery
 from chat.runner.push_delivery import Result
@@ -158,6 +159,7 @@ async def test(request: SignedInRequest) -> HttpResponse:
     except ServiceError as refused:
         return _refusal(refused)
     pushes = [await sync_to_async(example)(browser)]
+    await sync_to_async(return_connection)()
     results = await push_delivery.deliver(pushes, patient=False)
     await sync_to_async(record)(pushes, results)
     words = {

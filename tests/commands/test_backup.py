@@ -21,6 +21,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.db import connection
 
+from chat.management.backup import making
 from chat.management.backup.archive import MANIFEST, Archive, ArchiveWriter, BackupError
 from chat.management.backup.leftovers import working_in
 from tests.commands.process import manage, manage_forked, serving
@@ -276,6 +277,30 @@ def test_what_cannot_be_read_in_a_workspace_is_named(places: tuple[Place, Place]
     assert "File name too long" in ended.stderr
 
 
+def test_folders_that_commands_nest_or_turn_into_links_do_no_harm(tmp_path: Path) -> None:
+    """OPS-06: one that is nested very deeply is left out, and what a link leads to is in no backup."""
+    root, outside = tmp_path / "workspaces", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("secret")
+    (root / "s_1" / "changed").mkdir(parents=True)
+    (root / "s_1" / "changed" / "file").write_text("mine")
+    (root / "s_1" / "kept").write_text("kept")
+    deep = os.open(root / "s_1", os.O_RDONLY)
+    for _level in range(making.MAX_DEPTH + 10):
+        os.mkdir("d", dir_fd=deep)
+        below = os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = below
+    os.close(deep)
+    told: list[str] = []
+    found = making._walk(root, making._Unreadable(told.append))
+    first = next(found)[1]
+    (root / "s_1" / "changed").rename(tmp_path / "moved")
+    (root / "s_1" / "changed").symlink_to(outside)
+    assert [first, *(path for _folder, path in found)] == ["s_1/kept"]
+    assert len(told) == 1
+
+
 @pytest.mark.both_databases
 @pytest.mark.server
 def test_database_that_a_server_uses_is_not_replaced(places: tuple[Place, Place], tmp_path: Path) -> None:
@@ -390,6 +415,16 @@ def test_archive_that_names_places_outside_is_refused(archive: Path) -> None:
 
     with pytest.raises(BackupError, match="an entry that its manifest does not"):
         check(archive)
+
+
+def test_archive_that_writes_through_its_own_link_is_refused(tmp_path: Path) -> None:
+    """OPS-06: likewise, where the link comes first and a file below it afterwards."""
+    with ArchiveWriter(tmp_path / "made.tar") as writer:
+        writer.add_link("workspaces/s_1/out", "/etc")
+        writer.add("workspaces/s_1/out/in/x", io.BytesIO(b"bytes"), 5)
+        writer.finish(made_at="now", database="sqlite", migrations=[], key="")
+    with pytest.raises(BackupError, match="an entry that its manifest does not"):
+        check(tmp_path / "made.tar")
 
 
 def test_unfinished_archive_has_no_name(tmp_path: Path) -> None:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import psycopg
 import pytest
+from asgiref.sync import sync_to_async
 from django.db import connection, connections, transaction
 from django.test import Client
 
+from chat import downloads
 from chat.asgi.unavailable import UnavailableSockets
 from chat.db import Threads, without_time_limits
+from chat.files.places import OnePerPerson
 from chat.live.subscriber import TRY_LATER
 from chat.models import ApiToken, ChatMessage, User, Workspace
 from chat.overrides.postgres.base import DatabaseWrapper
 from chat.runner.writer import LIMITS, Writer
 from chat.runs import lease
 from chat.runs.changes import InsertMessage
+from chat.security.password_hashing import hashing
 from chat.services.messages.sending import send_message
 from chat.services.people import api_tokens
 from chat.services.runs.recording import Job
@@ -109,6 +113,41 @@ def test_pool_without_a_free_connection_is_503(ana: User, monkeypatch: pytest.Mo
     assert client.get("/").status_code == 200
     connection.close()
     connections["default"].close_pool()  # type: ignore[attr-defined]  # see above; the next test has a small one again
+
+
+@pytest.mark.parametrize("place", [lambda: OnePerPerson().place(1), hashing])
+def test_requests_that_wait_for_a_place_take_none_of_the_pool(
+    place: Callable[[], AbstractContextManager[None]],
+) -> None:
+    """RUN-10: a user who uploads many files at once, or who guesses passwords, would use it up for everyone."""
+    User.objects.count()
+    assert connection.connection is not None
+    with place():
+        assert connection.connection is None
+    assert User.objects.count() == 0
+
+
+def test_transactions_keep_their_connection() -> None:
+    """RUN-10: one that waits in a transaction keeps it."""
+    with transaction.atomic():
+        Workspace.objects.create(name="W")
+        with hashing():
+            assert connection.connection is not None
+    assert Workspace.objects.count() == 1
+
+
+async def test_downloads_that_a_client_reads_slowly_take_none_of_the_pool() -> None:
+    """RUN-10: each batch takes a connection when it is read."""
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(2):
+            yield b"%d" % User.objects.count() * downloads.BYTES_AT_ONCE
+
+    batches = downloads._asynchronous(pieces())
+    for _ in range(2):
+        assert len(await anext(batches)) == downloads.BYTES_AT_ONCE
+        assert await sync_to_async(lambda: connection.connection)() is None
+    assert [batch async for batch in batches] == []
 
 
 async def test_socket_that_cannot_be_signed_in_is_to_come_back() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 import pytest_asyncio
@@ -45,6 +47,22 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PushService]
         monkeypatch.setattr(push_notifier, "TOGETHER", 0.0)
         monkeypatch.setattr(push_notices, "LONG_TURN_SECONDS", 0.0)
         yield service
+
+
+@asynccontextmanager
+async def dripping(service: PushService) -> AsyncIterator[int]:
+    """Run another server with the service's certificate, which sends a header without end; yield its port."""
+
+    async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            writer.write(b"HTTP/1.1 201 Created\r\nX: ")
+            while True:
+                writer.write(b"1")
+                await writer.drain()
+                await asyncio.sleep(0.05)  # the pace of the server, which is what the test is about
+
+    async with await asyncio.start_server(drip, "127.0.0.1", ssl=service.context) as server:
+        yield server.sockets[0].getsockname()[1]
 
 
 async def ended(node: TestNode, session: Session) -> EndedRun:
@@ -287,6 +305,18 @@ async def test_redirects_are_not_followed(node: TestNode, ana: User, service: Pu
     pushes = [await node.do(lambda: example(PushSubscription.objects.select_related("user").get()))]
     assert await deliver(pushes) == [Result.FAILED]
     assert len(service.taken) == 1
+
+
+async def test_service_that_never_ends_its_answer_keeps_no_place(
+    node: TestNode, ana: User, service: PushService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UI-22: a user chooses the address, and others' messages wait behind theirs."""
+    monkeypatch.setattr(push_delivery, "SECONDS", 0.5)
+    await node.do(subscribed, ana, "phone")
+    pushes = [await node.do(lambda: example(PushSubscription.objects.select_related("user").get()))]
+    async with asyncio.timeout(20), dripping(service) as port:
+        monkeypatch.setattr(push_delivery, "POLICY", Policy(allows=anywhere, resolver=Resolver(port)))
+        assert await deliver(pushes, patient=False) == [Result.FAILED]
 
 
 async def test_without_a_key_nothing_is_sent(

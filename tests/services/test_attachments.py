@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from errno import ENOSPC
@@ -18,9 +20,10 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.errors import ServiceError
-from chat.models import Attachment, ChatMessage, MessageRevision, Session, SessionRole, User
+from chat.models import Attachment, ChatMessage, MessageRevision, Session, SessionRole, User, attached_to
 from chat.queries import attachments as stored
 from chat.queries import messages as reading
+from chat.queries.context_rows import context_rows
 from chat.services.messages import attachments
 from chat.services.messages.editing import edit
 from chat.services.messages.sending import edit_queued, send_message, withdraw
@@ -190,3 +193,17 @@ def test_many_files_need_as_many_queries_as_one(session: Session, ana: User, bo:
         costs.append(len(queries))
         assert not any('"chat_attachment"."text"' in query["sql"] for query in queries)
     assert costs[0] == costs[1]
+
+
+def test_messages_are_freed_without_the_garbage_collector(ana: User, session: Session) -> None:
+    """It comes seldom, and a request reads all messages of a session: each in a circle of references would stay."""
+    send_message(session=session, author=ana, text="Hi")
+    gc.disable()
+    try:
+        rows = context_rows(session)
+        assert [attached_to(row) for row in rows if row.role == "user"] == [[]]
+        left = [weakref.ref(row) for row in rows]
+        del rows
+        assert [ref() for ref in left] == [None] * len(left)
+    finally:
+        gc.enable()

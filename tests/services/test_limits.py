@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +16,10 @@ from hypothesis import strategies as st
 from pytest_django.fixtures import Settings
 
 from chat.limits import rates as limits
+from chat.limits import whole_sessions
 from chat.limits.counters import Counters
 from chat.limits.rates import DAY, RATES, RateLimited, rates, waiting
+from chat.limits.whole_sessions import reading_whole
 from chat.models import ChatMessage, User
 from chat.origin import Face, Origin, acting_from
 from chat.services.messages import sending
@@ -233,3 +236,44 @@ def test_faces_count_together(ana: User, settings: Settings) -> None:
         sending.send_message(session=session, author=ana, text="One")
     answers = [asker.post(f"/api/sessions/{session.pk}/messages", {"text": "Two"}).status_code for _ in range(2)]
     assert answers == [201, 429]
+
+
+@pytest.mark.django_db
+def test_whole_sessions_are_read_one_at_a_time_for_each_user(
+    ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large ones take a core for seconds. Who asks for many at once is refused some, and others are answered."""
+    monkeypatch.setattr(whole_sessions, "MOST", 1)
+    is_read, is_held = threading.Event(), threading.Event()
+
+    def read() -> None:
+        with reading_whole(ana):
+            is_held.set()
+            is_read.wait(20)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    assert is_held.wait(20)
+    with reading_whole(bo):
+        pass
+    with pytest.raises(RateLimited), reading_whole(ana):
+        pass
+    is_read.set()
+    thread.join()
+    with reading_whole(ana):
+        pass
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["context", "context/estimate", "requests/r_none", "steps", "segments"])
+def test_projections_of_a_session_take_the_place_of_their_user(
+    ana: User, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """None is left: that of a request that is answered now."""
+    monkeypatch.setattr(whole_sessions, "MOST", 0)
+    session = lifecycle.create_session(owner=ana)
+    answer = Asker(token_of(ana)).get(f"/api/sessions/{session.pk}/{path}")
+    assert (code(answer), answer["Retry-After"]) == ((429, "rate_limited"), "5")
+    client = Client()
+    client.force_login(ana)
+    assert client.get(reverse("session-context", args=[session.pk])).status_code == 429

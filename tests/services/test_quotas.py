@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +16,8 @@ from pytest_django.fixtures import Settings
 
 from agents.events import Usage
 from agents.providers.scripted import Gate
+from chat.files.contents import Contents
+from chat.files.places import OnePerPerson
 from chat.limits import quotas
 from chat.limits.quotas import DiskFull, QuotaExceeded, usage_of
 from chat.models import Attachment, ChatMessage, DailyUsage, Session, SessionRun, User
@@ -218,3 +221,24 @@ def test_unreadable_quotas_are_refused(settings: Settings, written: str) -> None
     settings.QUOTAS = written
     with pytest.raises(ValueError):
         quotas.quotas()
+
+
+@pytest.mark.django_db
+def test_files_that_are_uploaded_together_share_the_quota(
+    session: Session, ana: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits for those before it, whose files count when its own is read."""
+    settings.QUOTAS = "stored_megabytes=1"
+    megabyte = b"a" * quotas.MEGABYTE
+
+    class Crowded(OnePerPerson):
+        @contextmanager
+        def place(self, person: int, *, most: int | None = None) -> Iterator[None]:
+            attachments._keep(session, ana, "first.txt", Contents("text", "text/plain", megabyte))
+            with super().place(person, most=most):
+                yield
+
+    monkeypatch.setattr(attachments, "_places", Crowded())
+    with pytest.raises(QuotaExceeded):
+        upload(session, ana, megabyte, "second.txt")
+    assert list(Attachment.objects.values_list("name", flat=True)) == ["first.txt"]

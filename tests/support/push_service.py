@@ -124,8 +124,8 @@ class PushService:
         self._runner = web.AppRunner(application)
         await self._runner.setup()
         with tempfile.TemporaryDirectory() as folder:
-            server, self.trusted = _certificates(Path(folder))
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=server)
+            self.context, self.trusted = _certificates(Path(folder))
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self.context)
         await site.start()
         self.port = self._runner.addresses[0][1]
         return self

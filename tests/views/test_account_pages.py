@@ -264,6 +264,18 @@ def test_start_leaves_a_link_that_was_made_before_it(ana: User) -> None:
 LOOKING: list[dict[str, str]] = [{}, {"Sec-Purpose": "prefetch"}, {"User-Agent": "Slackbot-LinkExpanding 1.0"}]
 
 
+@pytest.mark.parametrize("act", ["password", "elsewhere"])
+def test_link_ends_when_its_person_wants_to_be_alone(signed_in: SignIn, ana: User, act: str) -> None:
+    """LIVE-06: a notice says that staff have made one, and this is what people do then."""
+    ana.set_password("long and old 1")
+    ana.save()
+    client, token = signed_in(ana), accounts.sign_in_link(user=ana)
+    words = {"old_password": "long and old 1", "new_password1": "long and new 2", "new_password2": "long and new 2"}
+    assert client.post(reverse("settings"), {"part": act, **words}).status_code == 302
+    assert accounts.link_owner(token) is None
+    assert accounts.redeem(token) is None
+
+
 @pytest.mark.parametrize("headers", LOOKING)
 def test_link_that_is_only_looked_at_stays_good(ana: User, headers: dict[str, str]) -> None:
     """Previews, mail scanners and prefetching browsers request the page; only pressing its button uses the link up."""

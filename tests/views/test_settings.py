@@ -141,3 +141,11 @@ def test_signing_out_elsewhere_keeps_this_sign_in_and_other_people_s(ana: User, 
     assert "Signed out 1 other device." in send(here, "elsewhere")
     assert [client.get(reverse("home")).status_code for client in (here, there, his)] == [200, 302, 200]
     assert "No other devices" in send(here, "elsewhere")
+
+
+def test_pictures_are_counted_as_uploads(signed_in: SignIn, ana: User, settings: Settings) -> None:
+    """UI-13: each is decoded, which can take a core for seconds, in one of a few processes that all users share."""
+    settings.LIMITS = "uploads=1/hour"
+    client = signed_in(ana)
+    assert "Picture saved." in send(client, "picture", picture=picture())
+    assert "Too many requests." in send(client, "picture", picture=picture())

@@ -112,7 +112,7 @@ class Archive:
             if info.name == MANIFEST:
                 continue
             entry = missing.pop(info.name, None)
-            if entry is None or not _is_safe(info):
+            if entry is None or not _is_safe(info) or self._is_below_a_link(info):
                 raise BackupError(f"The archive has an entry that its manifest does not: {info.name}")
             if info.issym():
                 is_same = entry.get("link") == info.linkname
@@ -122,6 +122,10 @@ class Archive:
                 raise BackupError(f"{info.name} is damaged: it is not what the manifest says.")
         if missing:
             raise BackupError(f"The archive lacks {min(missing)}, which its manifest has.")
+
+    def _is_below_a_link(self, info: tarfile.TarInfo) -> bool:
+        """Return whether an entry would be written where a link of the archive leads."""
+        return any("link" in self.entries.get(str(above), ()) for above in PurePosixPath(info.name).parents)
 
     def _digest(self, info: tarfile.TarInfo) -> str:
         source = self._tar.extractfile(info)

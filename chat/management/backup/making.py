@@ -17,6 +17,7 @@ from django.core.files.storage import Storage, default_storage
 from django.db import connection
 from django.utils.crypto import salted_hmac
 
+from agents.sandbox.browsing import MAX_DEPTH, NotThere, open_folder
 from chat import schema
 from chat.management.backup import databases
 from chat.management.backup.archive import FILES, KEY, PUSH_KEY, WORKSPACES, ArchiveWriter
@@ -32,6 +33,8 @@ TEMPORARY = ".parley-backup-"
 IN_MEMORY = 8 << 20
 # Errors of a file or folder that was deleted or replaced, by another kind of file or a link, since it was listed.
 GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+# Bytes of a file's path in the folder of all workspaces. A restore writes it below a folder with a longer name.
+LONGEST_PATH = 3_500
 # How many entries that cannot be read are named, and how much of a path.
 MOST_REPORTED, LONGEST_REPORTED = 20, 500
 
@@ -67,8 +70,8 @@ def make(path: Path, report: Callable[[str], None]) -> Counter[str]:
         for name in stored_names(default_storage):
             _add_file(archive, name, counts)
         unreadable = _Unreadable(report)
-        for entry in _walk(Path(settings.WORKSPACES), unreadable):
-            _add_of_workspace(archive, Path(settings.WORKSPACES), entry, counts, unreadable)
+        for opened, name in _walk(Path(settings.WORKSPACES), unreadable):
+            _add_of_workspace(archive, opened, name, counts, unreadable)
         for name, used in ((KEY, settings.SECRET_KEY), (PUSH_KEY, settings.VAPID_PRIVATE_KEY)):
             key = Path(settings.DATA_DIR) / name
             if key.exists() and key.read_text().strip() == used:
@@ -130,31 +133,45 @@ class _Unreadable:
             self._report(f"Not in the backup, as it cannot be read: {shown}: {error.strerror}")
 
 
-def _walk(root: Path, unreadable: _Unreadable) -> Iterator[os.DirEntry[str]]:
-    """Yield the files and links in a folder and the folders below it."""
-    try:
-        found = sorted(os.scandir(root), key=lambda entry: entry.name)
-    except OSError as error:
-        unreadable.add(root, error)
-        return
-    for entry in found:
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(Path(entry.path), unreadable)
-        elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
-            yield entry
+def _walk(root: Path, unreadable: _Unreadable) -> Iterator[tuple[int, str]]:
+    """Yield the files and links below a folder: the open folder that has each, and its path.
+
+    Commands change what is there in the meantime. Each folder is opened by its name in the one above, so that none is
+    followed that has become a link; and what is nested or named so that a restore could not write it is left out.
+    """
+    root, folders = root.resolve(), [""]  # it may be a link of the operator's
+    while folders:
+        path = folders.pop()
+        try:
+            if len(os.fsencode(path)) > LONGEST_PATH or path.count("/") > MAX_DEPTH:
+                raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+            with open_folder(root, path) as folder, os.scandir(folder) as entries:
+                below = []
+                for entry in sorted(entries, key=lambda entry: entry.name):
+                    inner = f"{path}/{entry.name}" if path else entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        below.append(inner)
+                    elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
+                        yield folder, inner
+                folders += reversed(below)
+        except NotThere as error:
+            if isinstance(error.__cause__, OSError):
+                unreadable.add(root / path, error.__cause__)
+        except OSError as error:
+            unreadable.add(root / path, error)
 
 
 def _add_of_workspace(
-    archive: ArchiveWriter, root: Path, entry: os.DirEntry[str], counts: Counter[str], unreadable: _Unreadable
+    archive: ArchiveWriter, folder: int, path: str, counts: Counter[str], unreadable: _Unreadable
 ) -> None:
-    name = WORKSPACES + Path(entry.path).relative_to(root).as_posix()
+    name = path.rpartition("/")[2]
     try:
-        if entry.is_symlink():
-            archive.add_link(name, os.readlink(entry.path))
+        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            archive.add_link(WORKSPACES + path, os.readlink(name, dir_fd=folder))
             return
-        handle = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except OSError as error:
-        unreadable.add(entry.path, error)
+        unreadable.add(path, error)
         return
     with os.fdopen(handle, "rb") as source, tempfile.SpooledTemporaryFile(IN_MEMORY) as copied:
         mode = os.fstat(handle).st_mode
@@ -162,7 +179,7 @@ def _add_of_workspace(
             return
         size = _copy(source, copied)
         copied.seek(0)
-        archive.add(name, copied, size, mode=stat.S_IMODE(mode))
+        archive.add(WORKSPACES + path, copied, size, mode=stat.S_IMODE(mode))
     counts["workspace files"] += 1
 
 

@@ -68,13 +68,12 @@ def upload(
     """
     _require_size(size)
     spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))
-    require_storage(author, size)
     _sweep()
-    if _unsent().filter(user=author).count() >= MOST_UNSENT:
-        raise ServiceError("too_many_unsent", _("Too many unsent files. Send or remove some first."))
+    _require_room(author, size)
     with _places.place(author.pk):
+        _require_room(author, size)  # others of the author's have been stored while this one waited
         contents = _read(file.read(limit_bytes() + 1), name)
-    return _keep(session() if callable(session) else session, author, names.clean(name), contents)
+        return _keep(session() if callable(session) else session, author, names.clean(name), contents)
 
 
 def remove(*, user: User, attachment_id: str) -> str:
@@ -159,6 +158,12 @@ def give_back(*, message: ChatMessage) -> list[Attachment]:
 def _too_many() -> str:
     message = ngettext("A message can have one file.", "A message can have up to %(count)d files.", MOST_PER_MESSAGE)
     return message % {"count": MOST_PER_MESSAGE}
+
+
+def _require_room(author: User, size: int) -> None:
+    require_storage(author, size)
+    if _unsent().filter(user=author).count() >= MOST_UNSENT:
+        raise ServiceError("too_many_unsent", _("Too many unsent files. Send or remove some first."))
 
 
 def _require_size(size: int) -> None:

@@ -184,8 +184,11 @@ def password_was_changed(*, user: User, author: User | None, keep: str | None = 
 def sign_out_elsewhere(*, user: User, keep: str | None, author: User | None = None) -> int:
     """End all logins of `user` except the one with the key `keep`, and close their open pages (LIVE-06).
 
-    Return how many had not expired. `author` is the staff user who does it for another user.
+    Where the user does it, their sign-in links end, too: someone else may have one. Staff and operators may have made
+    it a moment before. Return how many logins had not expired. `author` is the staff user who does it for another user.
     """
+    if keep and author in (None, user):
+        SignInLink.objects.filter(user=user, used_at=None).delete()
     logins = LoginSession.objects.filter(user=user)
     if keep:
         logins = logins.exclude(session_key=hash_key(keep))

@@ -57,11 +57,12 @@ def add(*, author: User, workspace_id: int, name: str, size: int, file: File[Any
     _require_room(workspace.pk)
     _require_free(workspace.pk, name)
     with _places.place(author.pk):
+        require_storage(author, size)  # others of the author's have been stored while this one waited
         data = file.read(limit_bytes() + 1)
         if len(data) > limit_bytes():
             raise TooLarge
         document = _read(name, data)
-    return _keep(workspace, author, name, data, document)
+        return _keep(workspace, author, name, data, document)
 
 
 @transaction.atomic

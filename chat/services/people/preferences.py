@@ -15,13 +15,17 @@ from django.utils.translation import gettext as _
 from chat.errors import Invalid
 from chat.files import image_processes
 from chat.files.contents import Problem, Unusable
+from chat.files.places import OnePerPerson
 from chat.limits.quotas import require_disk
+from chat.limits.rates import limited
 from chat.models import User
 from chat.names import clean
 
 SIDE = 256
 LARGEST_PICTURE = 10 * 1024 * 1024
 LONGEST_NAME = 80
+# Reading a picture can use a CPU core for seconds, so each user has one place.
+_places = OnePerPerson()
 
 
 def choices() -> dict[str, tuple[str, ...]]:
@@ -56,9 +60,11 @@ def rename(*, user: User, name: str) -> None:
     user.save(update_fields=["display_name"])
 
 
+@limited("uploads", by="user")
 def set_picture(*, user: User, upload: UploadedFile[bytes]) -> None:
     """Set the user's picture: cropped to a square and encoded again, so that no metadata of the file is stored."""
-    drawn = _square(upload)
+    with _places.place(user.pk):
+        drawn = _square(upload)
     require_disk()
     before = PurePath(user.picture.name or "").name
     user.picture.save("picture", ContentFile(drawn), save=False)

@@ -24,6 +24,7 @@ from chat.errors import NoSuchSession, ServiceError
 from chat.limits.quotas import require_storage
 from chat.limits.rates import spend
 from chat.models import User, Workspace
+from chat.overrides.postgres.lending import return_connection
 from chat.services.deletion import sessions
 from chat.services.messages import attachments
 from chat.services.people.workspaces import current_workspace
@@ -227,6 +228,7 @@ def _parts(
     limits: OperatorLimits | None,
 ) -> Generator[tuple[bytes, bytes], None, None]:
     """Read a file here or in a child process; yield the kind and body of each part. Raises ServiceError."""
+    return_connection()
     with ExitStack() as stack:
         most = limits.most if limits else limit_bytes()
         if limits or _is_small(file):
