@@ -21,6 +21,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.db import connection
 
+from agents.sandbox.browsing import MAX_DEPTH
 from chat.management.backup import making
 from chat.management.backup.archive import MANIFEST, Archive, ArchiveWriter, BackupError
 from chat.management.backup.leftovers import working_in
@@ -286,7 +287,7 @@ def test_folders_that_commands_nest_or_turn_into_links_do_no_harm(tmp_path: Path
     (root / "s_1" / "changed" / "file").write_text("mine")
     (root / "s_1" / "kept").write_text("kept")
     deep = os.open(root / "s_1", os.O_RDONLY)
-    for _level in range(making.MAX_DEPTH + 10):
+    for _level in range(MAX_DEPTH + 10):
         os.mkdir("d", dir_fd=deep)
         below = os.open("d", os.O_RDONLY, dir_fd=deep)
         os.close(deep)
