@@ -133,8 +133,12 @@ const GROUPS = [
   ["fork", "export", "removed"],
   ["pin", "archive", "restore", "leave", "delete"],
 ];
+const loading = at("share-body").firstElementChild;
+
+/** Opens the dialog empty: what it had the last time would be replaced under the user's hands. */
 async function openShare(button) {
   const dialog = at(button.dataset.dialog);
+  at("share-body").replaceChildren(loading.cloneNode(true));
   dialog.showModal();
   (await late(() => import("../dialogs/share.js")))?.follow(dialog);
 }
