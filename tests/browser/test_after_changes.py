@@ -9,9 +9,11 @@ from collections.abc import AsyncIterator
 from urllib.parse import urljoin, urlsplit
 
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import APIResponse, Browser, expect
 
+from agents.messages import Json
 from tests.browser.conftest import CONFIG
+from tests.browser.crowd import Line
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import invited, reply, written
 from tests.browser.test_messages import bar_of
@@ -190,3 +192,35 @@ async def test_text_goes_on_after_a_page_of_older_rows(ana: Person, model: WireS
     await expect(ana.answers.first).to_have_text(re.compile(r"One\s*And\s*Two\s*And\s*the end\."))
     await ana.sees_state("idle")
     ana.complain()
+
+
+async def test_edit_stays_open_where_messages_above_have_gone_meanwhile(ana: Person, server: Server) -> None:
+    """LIVE-02, UI-11: after a lost connection, other numbers take neither the edit nor the focus from a message."""
+    await asyncio.to_thread(fill, server)
+    line = Line()
+    await ana.page.route_web_socket("**/ws/**", line.lead)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await ana.page.keyboard.press("Alt+ArrowUp")
+    await ana.page.keyboard.press("e")
+    field = ana.page.locator("form.edit textarea")
+    await field.fill("Half a sentence")
+    removed = ana.page.locator('#messages > [data-sequence="170"]')
+    message = f"messages/{await removed.get_attribute('id')}"
+    for method, path in (("DELETE", message), ("POST", f"{message}/restore")):
+        await line.cut()
+        await ana.sees_connection("Reconnecting")
+        assert (await ask_api(ana, method, path)).ok
+        line.restore()
+        await expect(ana.messages.last).to_have_attribute("data-sequence", "179" if method == "DELETE" else "180")
+        await expect(field).to_have_value("Half a sentence")
+        await expect(field).to_be_focused()
+    numbers = await ana.messages.evaluate_all("all => all.map(({ dataset }) => Number(dataset.sequence))")
+    assert numbers == sorted(numbers)
+
+
+async def ask_api(person: Person, method: str, path: str, data: Json | None = None) -> APIResponse:
+    """Send a request for a part of the person's session to the REST API."""
+    address = urljoin(person.page.url, f"/api{urlsplit(person.page.url).path}{path}")
+    headers = {"X-CSRFToken": await person.token()}
+    return await person.page.request.fetch(address, method=method, data=data, headers=headers, max_retries=RETRIES)
