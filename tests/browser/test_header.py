@@ -159,6 +159,12 @@ async def test_share_dialog_leaves_alone_what_is_chosen(ana: Person, browser: Br
     await expect(role).to_have_count(0)
     gate.set()
     await expect(role).to_have_value("viewer")
+    await page.route("**/share/workspace", lambda route: route.abort())
+    await dialog.get_by_label("Workspace access").select_option("editor")
+    await expect(dialog.locator(".toast")).to_be_visible()
+    await expect(dialog.get_by_label("Workspace access")).to_have_value("viewer")
+    assert ana.complaints[0] == "Failed to load resource: net::ERR_FAILED"
+    ana.complaints.clear()
 
 
 async def held(route: Route, gate: asyncio.Event) -> None:

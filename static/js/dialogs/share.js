@@ -28,6 +28,10 @@ export function follow(dialog) {
     land(dialog, link);
   };
   const sending = ({ target }) => (sent = target.closest("form"));
+  const failed = ({ detail: { ctx } }) => {
+    const form = ctx?.sourceElement;
+    if (dialog.contains(form) && form.matches("form[hx-trigger=change]")) form.reset(); // shows what the server has
+  };
   const life = new AbortController();
   const { signal } = life;
   dialog.addEventListener("submit", sending, { signal });
@@ -35,6 +39,7 @@ export function follow(dialog) {
   dialog.addEventListener("input", find, { signal });
   document.addEventListener("htmx:before:swap", coming, { signal });
   document.addEventListener("htmx:after:swap", drawn, { signal });
+  for (const name of ["htmx:error", "htmx:response:error"]) document.addEventListener(name, failed, { signal });
   signal.addEventListener("abort", () => clearInterval(timer));
   dialog.addEventListener("close", () => life.abort(), { signal });
 }
