@@ -35,7 +35,7 @@ function guardUnsaved() {
   addEventListener("beforeunload", (event) => changed.size && event.preventDefault());
 }
 
-/** Applies a choice at once. One that could not be stored gives way to the stored one, unless the user has chosen anew. */
+/** Applies a choice at once. One that could not be stored gives way to the stored one, unless the user has chosen again. */
 function connectPreferences(form, said) {
   const stored = new Map([...form.elements].map(({ name }) => [name, valueOf(form, name)]));
   form.addEventListener("change", async ({ target: { name } }) => {
