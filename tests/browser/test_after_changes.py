@@ -9,9 +9,11 @@ from collections.abc import AsyncIterator
 from urllib.parse import urljoin, urlsplit
 
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import APIResponse, Browser, expect
 
+from agents.messages import Json
 from tests.browser.conftest import CONFIG
+from tests.browser.crowd import Line
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import invited, reply, written
 from tests.browser.test_messages import bar_of
@@ -190,3 +192,88 @@ async def test_text_goes_on_after_a_page_of_older_rows(ana: Person, model: WireS
     await expect(ana.answers.first).to_have_text(re.compile(r"One\s*And\s*Two\s*And\s*the end\."))
     await ana.sees_state("idle")
     ana.complain()
+
+
+async def test_edit_stays_open_where_messages_above_have_gone_meanwhile(ana: Person, server: Server) -> None:
+    """LIVE-02, UI-11: after a lost connection, other numbers take neither the edit nor the focus from a message."""
+    await asyncio.to_thread(fill, server)
+    line = Line()
+    await ana.page.route_web_socket("**/ws/**", line.lead)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await ana.page.keyboard.press("Alt+ArrowUp")
+    await ana.page.keyboard.press("e")
+    field = ana.page.locator("form.edit textarea")
+    await field.fill("Half a sentence")
+    removed = ana.page.locator('#messages > [data-sequence="170"]')
+    message = f"messages/{await removed.get_attribute('id')}"
+    for method, path in (("DELETE", message), ("POST", f"{message}/restore")):
+        await line.cut()
+        await ana.sees_connection("Reconnecting")
+        assert (await ask_api(ana, method, path)).ok
+        line.restore()
+        await expect(ana.messages.last).to_have_attribute("data-sequence", "179" if method == "DELETE" else "180")
+        await expect(field).to_have_value("Half a sentence")
+        await expect(field).to_be_focused()
+    numbers = await ana.messages.evaluate_all("all => all.map(({ dataset }) => Number(dataset.sequence))")
+    assert numbers == sorted(numbers)
+
+
+async def test_focus_has_a_place_when_its_own_goes(ana: Person, model: WireServer) -> None:
+    """UI-11: after a toast and a saved prompt, and when the session is archived and restored elsewhere."""
+    model.script(reply("Hello"))
+    await ana.say("Hi")
+    await ana.sees_state("idle")
+    page = ana.page
+    await ana.answers.last.focus()
+    await page.keyboard.press("c")
+    await page.locator(".toast-close").press("Enter")
+    await expect(ana.answers.last).to_be_focused()
+    await page.keyboard.press("Control+.")
+    prompt = page.get_by_role("textbox", name="System prompt")
+    await prompt.fill("Be brief.")
+    await page.locator("#prompt-save").press("Enter")
+    await expect(page.locator("#prompt-save")).to_be_hidden()
+    await expect(prompt).to_be_focused()
+    for field, place in ((prompt, "#panel"), (ana.composer, "#main")):
+        await field.focus()
+        assert (await ask_api(ana, "PATCH", data={"status": "archived"})).ok
+        await expect(page.locator(place)).to_be_focused()
+        await page.locator("[data-action=restore-session]").focus()
+        assert (await ask_api(ana, "PATCH", data={"status": "active"})).ok
+        await expect(ana.composer).to_be_focused()
+        await expect(prompt).to_be_editable()
+
+
+async def test_focus_stays_at_a_question_that_is_answered_elsewhere(ana: Person, model: WireServer) -> None:
+    """UI-11: a button of the card goes with its answer; the card itself stays, and keeps the focus."""
+    call = openai.tool_call(0, "call_1", "confirmation", json.dumps({"question": "Sure?", "confirm": "Yes"}))
+    model.script(Reply(openai.sse(openai.role(), *call, openai.finish("tool_calls"), openai.usage())), reply("Done"))
+    await ana.say("Go")
+    await ana.page.get_by_role("button", name="Yes").focus()
+    other = await ana.page.context.new_page()
+    await other.goto(ana.page.url)
+    await other.get_by_role("button", name="Yes").click()
+    await expect(ana.answers.last).to_contain_text("Done")
+    await expect(ana.page.locator("article.tool_group")).to_be_focused()
+
+
+async def test_focus_goes_to_the_composer_from_messages_that_are_sent(ana: Person, model: WireServer) -> None:
+    """RUN-06, UI-11: "Send all" disappears with what it sends."""
+    model.script(reply("Busy", gate=asyncio.Event()), reply("Sent"), reply("Sent"))
+    await ana.say("First")
+    await expect(ana.answers.first).to_contain_text("Busy")
+    for text in ("Second", "Third"):
+        await ana.say(text)
+        await expect(ana.queue.last).to_contain_text(text)
+    await ana.stop.click()
+    await ana.page.get_by_role("button", name="Send all").press("Enter")
+    await expect(ana.page.locator(".held-bar")).to_be_hidden()
+    await expect(ana.composer).to_be_focused()
+
+
+async def ask_api(person: Person, method: str, path: str = "", data: Json | None = None) -> APIResponse:
+    """Send a request for the person's session, or for a part of it, to the REST API."""
+    address = urljoin(person.page.url, f"/api{urlsplit(person.page.url).path}{path}").removesuffix("/")
+    headers = {"X-CSRFToken": await person.token()}
+    return await person.page.request.fetch(address, method=method, data=data, headers=headers, max_retries=RETRIES)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import urljoin
 
-from playwright.async_api import Browser, FilePayload, expect
+from playwright.async_api import Browser, FilePayload, Route, expect
 
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_accessibility import violations
@@ -129,6 +130,46 @@ async def test_link_is_in_hand_once_it_is_made(ana: Person) -> None:
     await expect(dialog.get_by_text("This link no longer works.")).to_be_visible()
     await expect(dialog.get_by_label("Invitation link")).to_have_value(first)
     await expect(dialog.locator("#share-body")).to_be_focused()
+
+
+async def test_share_dialog_leaves_alone_what_is_chosen(ana: Person, browser: Browser) -> None:
+    """UI-11: no response resets a choice: not of the dialog's next opening, and not to another of its forms."""
+    await invited(ana, browser, "Bo", member=True)
+    await ana.begin()
+    page = ana.page
+    dialog = page.get_by_role("dialog", name="Share session")
+    role = dialog.get_by_label("Role for this link")
+    await page.get_by_role("button", name="Share").click()
+    await role.select_option("editor")
+    await dialog.get_by_label("Invite", exact=True).select_option("10")
+    await dialog.get_by_role("radio", name="Bo").check()
+    await dialog.get_by_label("Role", exact=True).select_option("editor")
+    await dialog.get_by_label("Workspace access").select_option("viewer")
+    await expect(dialog.get_by_text("Members can open it by its link")).to_be_visible()
+    await expect(role).to_have_value("editor")
+    await expect(dialog.get_by_label("Invite", exact=True)).to_have_value("10")
+    await expect(dialog.get_by_role("radio", name="Bo")).to_be_checked()
+    await expect(dialog.get_by_label("Role", exact=True)).to_have_value("editor")
+    await page.keyboard.press("Escape")
+    gate = asyncio.Event()
+    async with page.expect_request("**/share"):
+        await page.route("**/share", lambda route: held(route, gate))
+        await page.get_by_role("button", name="Share").click()
+    await expect(dialog).to_contain_text("Loading…")
+    await expect(role).to_have_count(0)
+    gate.set()
+    await expect(role).to_have_value("viewer")
+    await page.route("**/share/workspace", lambda route: route.abort())
+    await dialog.get_by_label("Workspace access").select_option("editor")
+    await expect(dialog.locator(".toast")).to_be_visible()
+    await expect(dialog.get_by_label("Workspace access")).to_have_value("viewer")
+    assert ana.complaints[0] == "Failed to load resource: net::ERR_FAILED"
+    ana.complaints.clear()
+
+
+async def held(route: Route, gate: asyncio.Event) -> None:
+    await gate.wait()
+    await route.continue_()
 
 
 async def test_lost_access_keeps_what_was_read(ana: Person, browser: Browser, model: WireServer) -> None:

@@ -126,3 +126,25 @@ async def test_changes_elsewhere_are_shown_before_they_are_replaced(ana: Person,
     await ana.say("/schedule")
     await expect(dialog).to_contain_text("Paused by an administrator.")
     ana.complain()
+
+
+async def test_answer_of_the_dialog_leaves_alone_what_is_entered(ana: Person) -> None:
+    """A form stays as it is while a switch is turned beside it; a switch that was not turned shows that."""
+    page = ana.page
+    await ana.say("/schedule Summarize the reports.")
+    dialog = page.get_by_role("dialog", name="Schedules")
+    await dialog.get_by_role("button", name="Add schedule").click()
+    await dialog.get_by_role("button", name="New schedule").click()
+    form = dialog.locator("#schedule-form-new")
+    await form.get_by_label("Message").fill("Half a mess")
+    switch = dialog.get_by_role("switch")
+    await switch.uncheck()
+    await expect(dialog.get_by_text("Off", exact=True)).to_be_visible()
+    await expect(switch).to_be_focused()
+    await expect(form.get_by_label("Message")).to_have_value("Half a mess")
+    await page.route("**/schedules", lambda route: route.abort())
+    await switch.click()
+    await expect(dialog.get_by_text("Something went wrong.")).to_be_visible()
+    await expect(switch).not_to_be_checked()
+    assert ana.complaints == ["Failed to load resource: net::ERR_FAILED"]
+    ana.complaints.clear()

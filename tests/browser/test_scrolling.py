@@ -8,15 +8,38 @@ import re
 from playwright.async_api import Locator, expect
 
 from tests.browser.person import Person
+from tests.browser.test_after_changes import ask_api
 from tests.browser.test_chat import reply
 from tests.browser.test_page import fill
-from tests.support.server import Server
+from tests.support.server import Server, run_in
 from tests.wire.server import WireServer
 
 # A keyboard that covers the page, as Safari's does on phones: Chromium's makes the page smaller.
 COVERED = """height => {
     Object.defineProperty(visualViewport, "height", { value: height, configurable: true });
     visualViewport.dispatchEvent(new Event("resize"));
+}"""
+
+# Every second message is by another speaker: the first of a run has a margin, a name and a face.
+SPEAKERS = """
+from django.db.models import F
+from chat.models import ChatMessage
+every = ChatMessage.objects.annotate(odd=F("sequence") % 2)
+every.filter(odd=1).update(role="assistant", user=None, sender="wire-large")
+"""
+HALF_IN_VIEW = """(log, id) => {
+    const bottom = () => document.getElementById(id).getBoundingClientRect().bottom - log.getBoundingClientRect().top;
+    document.getElementById(id).scrollIntoView({ block: "start" });
+    log.scrollTop += bottom() - 20;
+}"""
+
+STAYS = """async (part) => {
+    for (let still = 0, top = null; still < 5; ) {
+        await new Promise(requestAnimationFrame);
+        const now = part.getBoundingClientRect().top;
+        still = now === top ? still + 1 : 0;
+        top = now;
+    }
 }"""
 
 
@@ -205,3 +228,35 @@ async def test_reload_keeps_the_place(ana: Person, server: Server) -> None:
     await ana.page.goto(re.sub("#.*", "", ana.page.url))
     await ana.page.reload()
     await expect(numbered(ana, 180)).to_be_in_viewport()
+
+
+async def test_line_that_is_read_stays(ana: Person, server: Server) -> None:
+    """LIVE-02: what others do with a message above, also with one that is half in view, moves no line below it."""
+    await asyncio.to_thread(fill, server)
+    await asyncio.to_thread(run_in, server, SPEAKERS)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    number = await id_of(server, 150)
+    await log(ana).evaluate(HALF_IN_VIEW, number)
+    line = ana.page.locator(f"#{await id_of(server, 151)}").locator(".prose, .plain").first
+    await settled(line)
+    top = await top_of(line)
+    for method, data, looks in (
+        ("PATCH", {"include_in_context": False}, ".excluded"),
+        ("PATCH", {"include_in_context": True}, ":not(.excluded)"),
+        ("PATCH", {"text": "Long  \n" * 30}, ":has-text('Long')"),
+        ("DELETE", None, None),
+    ):
+        assert (await ask_api(ana, method, f"messages/{number}", data)).ok
+        await expect(ana.page.locator(f"#{number}{looks or ''}")).to_have_count(0 if looks is None else 1)
+        assert abs(await top_of(line) - top) < 2, (method, data)
+
+
+async def settled(part: Locator) -> None:
+    """Wait until a part stays for some frames: messages in view get their real heights."""
+    await part.evaluate(STAYS)
+
+
+async def top_of(part: Locator) -> float:
+    top: float = await part.evaluate("part => part.getBoundingClientRect().top")
+    return top

@@ -62,6 +62,20 @@ async def test_last_of_quick_choices_stays(ana: Person, server: Server) -> None:
     await expect(ana.page.get_by_role("radio", name="14:30")).to_be_checked()
 
 
+async def test_choice_that_is_not_stored_is_not_shown(ana: Person, server: Server) -> None:
+    """UI-13: what could not be saved goes back to what is stored, here to what was chosen before."""
+    page = ana.page
+    await page.goto(f"{server.address}/settings/")
+    await page.get_by_role("radio", name="Dark").check()
+    await expect(page.locator("#toasts")).to_contain_text("Saved")
+    await page.route("**/settings/preferences", lambda route: route.abort())
+    await page.get_by_role("radio", name="Light").click()
+    await expect(page.get_by_role("radio", name="Dark")).to_be_checked()
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert ana.complaints == ["Failed to load resource: net::ERR_FAILED"]
+    ana.complaints.clear()
+
+
 async def test_choice_holds_where_the_page_is_left_at_once(ana: Person, server: Server) -> None:
     """UI-13: a choice is saved even if it still waits for another one when the page is left."""
 

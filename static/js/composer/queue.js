@@ -25,13 +25,19 @@ function changed() {
 function count() {
   const waiting = [...queue.children].filter((message) => !message.hidden).length;
   const held = queue.querySelectorAll(".held").length;
-  heldBar.hidden = !held;
-  heldBar.querySelector("button").hidden = held < 2;
+  hide(heldBar, !held);
+  hide(heldBar.querySelector("button"), held < 2);
   const isFolded = folded && waiting >= MANY && !queue.querySelector("form");
   queue.classList.toggle("folded", isFolded);
-  fold.hidden = waiting < MANY;
+  hide(fold, waiting < MANY);
   fold.ariaExpanded = String(!isFolded);
   fold.firstElementChild.textContent = fill(words.queuedMany, { count: waiting });
+}
+
+/** Shows or hides an element; its focus goes to the field. */
+function hide(element, isHidden) {
+  if (isHidden && element.contains(document.activeElement) && !TOUCH.matches) field?.focus();
+  element.hidden = isHidden;
 }
 
 /** Removes a message. The user's own text returns to the composer, unless there is another text. */

@@ -7,7 +7,7 @@ import { localise } from "../ui/time.js";
 import { toast } from "../ui/toast.js";
 
 let dialog = null;
-let isSending = false;
+let sending = null; // a promise, while an answer is awaited
 
 const body = () => dialog.querySelector(".dialog-body");
 const formOf = (name) => dialog.querySelector(`#schedule-form-${name}`);
@@ -27,7 +27,7 @@ export async function openSchedules(session, text = "") {
   answerOf(dialog);
   const isNew = text || !dialog.querySelector(".schedule-list");
   if (isNew && formOf("new")) toggle("new", true);
-  restore();
+  restore()?.elements.text.focus();
   if (!text || !formOf("new")) return;
   formOf("new").elements.text.value = text;
   remember(formOf("new"));
@@ -43,23 +43,28 @@ function remember(form) {
   if (form) keepInTab(draftOf(form), enteredIn(fieldsOf(form)));
 }
 
-/** Fills the forms in that have a draft, and shows them. */
-function restore() {
+/** Fills the forms in that have a draft, except a refused one, and shows them. Returns the last one that was hidden. */
+function restore(wrong = null) {
+  let last = null;
   for (const form of dialog.querySelectorAll(".schedule-form")) {
-    if (fillFields(fieldsOf(form), keptInTab(draftOf(form))) && form.hidden)
-      toggle(form.id.slice("schedule-form-".length), true);
+    if (form === wrong || !fillFields(fieldsOf(form), keptInTab(draftOf(form))) || !form.hidden) continue;
+    show(form.id.slice("schedule-form-".length), true);
+    last = form;
   }
+  return last;
 }
 
 function toggle(name, isShown) {
-  const [form, opener] = [formOf(name), openerOf(name)];
-  form.hidden = !isShown;
+  show(name, isShown);
+  (isShown ? formOf(name).elements.text : openerOf(name)).focus();
+}
+
+function show(name, isShown) {
+  const opener = openerOf(name);
+  formOf(name).hidden = !isShown;
   opener.setAttribute("aria-expanded", String(isShown));
   if (name === "new") opener.hidden = isShown;
-  if (isShown) {
-    listZones();
-    form.elements.text.focus();
-  } else opener.focus();
+  if (isShown) listZones();
 }
 
 /** Offers the names of time zones, once they may be needed: there are hundreds. */
@@ -94,36 +99,49 @@ function submitted(event) {
   send(new FormData(form), "");
 }
 
-function changed({ target }) {
-  if (target.name === "on") send(new FormData(target.form), target.id);
+/** A switch that is turned while another answer is awaited is not lost: it waits for its turn. */
+async function changed({ target }) {
+  if (target.name !== "on") return;
+  const values = new FormData(target.form);
+  while (sending) await sending;
+  send(values, target.id);
 }
 
 /** Sends a form, and shows the answer. The focus stays on the element with this id, if it is still there. */
 async function send(values, focusOn) {
-  if (isSending) return;
-  isSending = true;
+  if (sending) return;
   const form = values instanceof FormData ? values : new FormData();
   if (form !== values) for (const [name, value] of Object.entries(values)) form.append(name, value);
-  const { answer } = await postForm(body().dataset.at, form);
-  isSending = false;
-  if (!answer?.html) return toast(answer?.message || words.notDone);
+  sending = postForm(body().dataset.at, form);
+  const { answer } = await sending;
+  sending = null;
+  if (!answer?.html) return refused(answer?.message, focusOn);
   if (answer.done) forgetSent(form);
   const fresh = parse(answer.html);
   localise(fresh);
+  const wrong = fresh.querySelector(".schedule-form:not([hidden])");
   body().replaceChildren(fresh);
-  land(focusOn);
+  restore(wrong); // what is being entered in other forms
+  land(wrong, focusOn);
   if (answer.done && form.get("part") !== "switch") tell(answer.done, form); // a switch says itself how it is
 }
 
-function forgetSent(form) {
-  const sent = formOf(form.get("schedule") || "new");
-  if (sent && form.has("text")) forget(sent);
+/** Says why nothing was done; a switch goes back. */
+function refused(message, focusOn) {
+  const turned = document.getElementById(focusOn);
+  if (turned?.matches("[role=switch]")) turned.checked = turned.defaultChecked;
+  toast(message || words.notDone);
 }
 
-function land(focusOn) {
-  const alarm = dialog.querySelector(".schedule-form:not([hidden])");
-  if (alarm) alarm.elements.text.focus();
-  else (document.getElementById(focusOn) ?? body()).focus();
+/** Forgets the draft that was sent, unless the user has typed on. */
+function forgetSent(form) {
+  const sent = formOf(form.get("schedule") || "new");
+  const isSame = sent && JSON.stringify([...new FormData(sent)]) === JSON.stringify([...form]);
+  if (isSame && form.has("text")) forget(sent);
+}
+
+function land(wrong, focusOn) {
+  (wrong?.elements.text ?? document.getElementById(focusOn) ?? body()).focus();
 }
 
 function tell(done, form) {

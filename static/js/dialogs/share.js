@@ -7,7 +7,7 @@ import { toast } from "../ui/toast.js";
 
 const EVERY = 4000;
 
-/** Keeps the list of people in the dialog up to date, and new links in it, until it closes. */
+/** Keeps the list of people in the dialog up to date, and in it new links and what is chosen, until it closes. */
 export function follow(dialog) {
   const timer = setInterval(() => {
     const people = dialog.querySelector("#share-people");
@@ -15,8 +15,11 @@ export function follow(dialog) {
   }, EVERY);
   let sent = null; // the form that waits for its answer
   let links = []; // created since the dialog was opened; no later response contains them
+  let choices = [];
+  const coming = ({ detail }) => isOf(dialog, detail.ctx) && (choices = choicesIn(dialog));
   const drawn = ({ detail }) => {
     dress(dialog);
+    if (isOf(dialog, detail.ctx)) choose(dialog, choices, sent);
     if (detail.ctx.request?.method.toUpperCase() !== "POST") return; // a frame of the session is swapped in, too
     if (sent?.dataset.removes && detail.ctx.response.status === 200) offerUndo(dialog, sent);
     sent = null;
@@ -25,14 +28,46 @@ export function follow(dialog) {
     land(dialog, link);
   };
   const sending = ({ target }) => (sent = target.closest("form"));
+  const failed = ({ detail: { ctx } }) => {
+    const form = ctx?.sourceElement;
+    if (dialog.contains(form) && form.matches("form[hx-trigger=change]")) form.reset(); // shows what the server has
+  };
   const life = new AbortController();
   const { signal } = life;
   dialog.addEventListener("submit", sending, { signal });
   dialog.addEventListener("change", sending, { signal });
   dialog.addEventListener("input", find, { signal });
+  document.addEventListener("htmx:before:swap", coming, { signal });
   document.addEventListener("htmx:after:swap", drawn, { signal });
+  for (const name of ["htmx:error", "htmx:response:error"]) document.addEventListener(name, failed, { signal });
   signal.addEventListener("abort", () => clearInterval(timer));
   dialog.addEventListener("close", () => life.abort(), { signal });
+}
+
+const isOf = (dialog, { target }) => target === dialog.querySelector(".dialog-body");
+
+// What a form asks for, until its button is pressed: a response to another one brings the form without it.
+const CHOICES = [".adding [data-find]", ".adding [name=role]", "#invite-uses", "#invite-role"];
+const ADDED = ".adding [name=user]";
+
+/** Returns what is chosen and typed in the forms with a button, as selectors of fields and their values. */
+function choicesIn(dialog) {
+  const person = dialog.querySelector(`${ADDED}:checked`);
+  const fields = CHOICES.map((selector) => [selector, dialog.querySelector(selector)?.value]);
+  return [[ADDED, person?.value], ...fields].filter(([, value]) => value);
+}
+
+/** Chooses the same again in the forms of a response, without the name that was looked for once that person is added. */
+function choose(dialog, choices, sent) {
+  for (const [selector, value] of choices) {
+    const fields = [...dialog.querySelectorAll(selector)];
+    const isDone = selector === CHOICES[0] && sent?.matches(".adding") && !dialog.querySelector(".errors");
+    const field = selector === ADDED ? fields.find((each) => each.value === value) : fields[0];
+    if (!field || isDone) continue;
+    if (selector === ADDED) field.checked = true;
+    else field.value = value;
+    find({ target: field });
+  }
 }
 
 /** Offers Undo for a removed member; the removal of a guest, who needs a new invitation, was confirmed before. */

@@ -27,15 +27,17 @@ function connectArchived() {
   });
   new MutationObserver(([{ oldValue }]) => {
     const isRestored = oldValue === "yes" && page.dataset.archived === "no";
-    if (isRestored && isRestoring && !TOUCH.matches) field?.focus();
+    const isLost = isRestoring || page.querySelector(".read-only.archived").contains(document.activeElement);
+    if (isRestored && isLost && !TOUCH.matches) field?.focus();
     if (isRestored) isRestoring = false;
-    if (oldValue === "no" && page.dataset.archived === "yes") sayArchived();
+    if (oldValue === "no" && page.dataset.archived === "yes") giveWay();
   }).observe(page, { attributeFilter: ["data-archived"], attributeOldValue: true });
 }
 
-/** Announces that another user has archived the session: what was said in the composer's place before is gone. */
-function sayArchived() {
+/** Announces that another user has archived the session. The composer is about to be hidden, and would lose the focus. */
+function giveWay() {
   const banner = page.querySelector(".read-only.archived");
+  if (field?.form.contains(document.activeElement)) page.focus({ preventScroll: true });
   if (page.dataset.archiver !== page.dataset.viewerId) say(banner.innerText.trim());
 }
 
@@ -133,8 +135,12 @@ const GROUPS = [
   ["fork", "export", "removed"],
   ["pin", "archive", "restore", "leave", "delete"],
 ];
+const loading = at("share-body").firstElementChild;
+
+/** Opens the dialog empty: what it had the last time would be replaced under the user's hands. */
 async function openShare(button) {
   const dialog = at(button.dataset.dialog);
+  at("share-body").replaceChildren(loading.cloneNode(true));
   dialog.showModal();
   (await late(() => import("../dialogs/share.js")))?.follow(dialog);
 }

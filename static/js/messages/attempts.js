@@ -30,8 +30,16 @@ export function switchTo(message, by, how = insist) {
   const { id, dataset } = anchorOf(message);
   const number = Number(dataset.attempt) + by;
   const command = { type: "switch_attempt", id, number };
-  asked = { id, by, number, focused: message.contains(document.activeElement) };
-  const task = () => agreed(command, { title: words.switchTitle, confirm: words.attemptSwitch }, 0);
+  const wanted = { id, by, number, focused: message.contains(document.activeElement) };
+  const task = async () => {
+    asked = wanted;
+    let done = null;
+    try {
+      return (done = await agreed(command, { title: words.switchTitle, confirm: words.attemptSwitch }, 0));
+    } finally {
+      if (!done) asked = null; // what others show is not for this user's focus
+    }
+  };
   return how(task, { label: words.stopAndSwitch });
 }
 

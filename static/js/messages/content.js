@@ -6,7 +6,7 @@ import { make } from "../ui/dom.js";
 import { fill, words } from "../ui/i18n.js";
 import { late } from "../ui/late.js";
 import { notice } from "../ui/notice.js";
-import { leave } from "./scroll.js";
+import { keepPlace, leave } from "./scroll.js";
 
 // Code and other scrolling boxes: line wrapping as the user chose, and labels for icon buttons.
 
@@ -227,14 +227,9 @@ function isDark() {
 function heard({ source, data }) {
   const [block] = [...drawings].find(([, { frame }]) => frame.contentWindow === source) ?? [];
   if (!block || typeof data !== "object" || data === null) return;
-  if (Number.isFinite(data.height)) grow(block, data.height);
-  else
-    fail(
-      block,
-      data.missing
-        ? words.diagramNotLoaded
-        : fill(words.diagramFailed, { error: String(data.error).slice(0, LONGEST_ERROR) }),
-    );
+  if (Number.isFinite(data.height)) return keepPlace(() => grow(block, data.height));
+  const error = String(data.error).slice(0, LONGEST_ERROR);
+  keepPlace(() => fail(block, data.missing ? words.diagramNotLoaded : fill(words.diagramFailed, { error })));
 }
 
 function grow(block, height) {

@@ -114,6 +114,9 @@ function isWriting() {
   return Boolean(last?.matches(".assistant[data-status=streaming]") && last.querySelector("[data-body] > * > *"));
 }
 
+// What can change the heights of messages above those in view.
+const MOVES = ["message", "remove", "context"];
+
 export class Inbox {
   #frames = [];
   #due = 0;
@@ -170,13 +173,16 @@ export class Inbox {
     this.#due = 0;
     if (!this.#frames.length) return;
     this.#lost.clear();
-    keepPlace(() => {
-      for (const frame of this.#frames.splice(0)) this.#doing[frame.op ?? "delta"]?.(frame);
-      this.#streams.flush();
-      document.getElementById("status").toggleAttribute("data-writing", isWriting());
-    });
+    const moves = this.#frames.some(({ op }) => MOVES.includes(op));
+    keepPlace(() => this.#apply(this.#frames.splice(0)), { moves });
     const count = [...this.#lost].filter((id) => !document.getElementById(id)).length;
     if (count && !live.isRemoving) page.dispatchEvent(new CustomEvent("parley:lost", { detail: count }));
+  }
+
+  #apply(frames) {
+    for (const frame of frames) this.#doing[frame.op ?? "delta"]?.(frame);
+    this.#streams.flush();
+    document.getElementById("status").toggleAttribute("data-writing", isWriting());
   }
 
   #stream(frame) {

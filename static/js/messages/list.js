@@ -146,9 +146,10 @@ export function upsert(frame) {
     return null;
   }
   prepare(fresh);
-  if (old && old.parentElement === placeOf(sequence) && old.dataset.sequence === fresh.dataset.sequence)
+  if (old && old.parentElement === placeOf(sequence)) {
     update(old, fresh);
-  else insert(fresh, sequence, old);
+    if (!isInOrder(old)) move(old, sequence);
+  } else insert(fresh, sequence, old);
   if (!old && fresh.matches(".mine")) arrived(fresh);
   const element = document.getElementById(id);
   arrange(element.parentElement === list ? element : list.lastElementChild);
@@ -223,10 +224,35 @@ function update(old, fresh) {
 function insert(fresh, sequence, old) {
   old?.remove();
   if (sequence === null) return queue.insertBefore(fresh, queue.querySelector(".pending"));
+  list.insertBefore(fresh, nextOf(sequence));
+}
+
+/** Returns the element before which a message with this sequence number is inserted; null for the end. */
+function nextOf(sequence) {
   let before = list.lastElementChild;
   while (before && !(Number(before.dataset.sequence) <= sequence)) before = before.previousElementSibling;
-  if (before) before.after(fresh);
-  else list.prepend(fresh);
+  return before ? before.nextElementSibling : list.firstElementChild;
+}
+
+/** Whether a message of the list, whose sequence number may have changed, is between the right ones. */
+function isInOrder(message) {
+  const numbers = ["previous", "next"].map((way) => {
+    let other = message[`${way}ElementSibling`];
+    while (other && !other.dataset.sequence) other = other[`${way}ElementSibling`];
+    return other && Number(other.dataset.sequence);
+  });
+  const [before, behind] = [numbers[0] ?? -Infinity, numbers[1] ?? Infinity];
+  return message.parentElement !== list || (before <= message.dataset.sequence && message.dataset.sequence <= behind);
+}
+
+/** Moves a message of the list to its place. An edit in it stays open, and the focus where it was. */
+function move(message, sequence) {
+  const focused = message.contains(document.activeElement) ? document.activeElement : null;
+  delete message.dataset.sequence; // not its own neighbour
+  const next = nextOf(sequence);
+  message.dataset.sequence = sequence;
+  list.insertBefore(message, next === message ? message.nextElementSibling : next);
+  focused?.focus({ preventScroll: true });
 }
 
 function prepare(element) {

@@ -196,11 +196,15 @@ function keep(form) {
   );
 }
 
+let held = null; // the question that has the focus, or had it until it was answered
+
 /** Handles the end of a question, unless this page's own answer is on the way. Another tab may have sent it. */
-function closed({ id, dataset }) {
+function closed(message) {
+  const { id, dataset } = message;
   if (sending.has(id)) return;
   if (dataset.answeredBy === page.dataset.viewerId) forget(id);
   else rescue(id);
+  if (held?.id === id && document.activeElement === document.body) message.focus({ preventScroll: true });
 }
 
 /** Shows what a call that several people or certain roles have to approve wants of this viewer. */
@@ -245,6 +249,7 @@ function connectDrafts() {
     for (const { target } of records) if (!target.matches("[data-status=waiting]")) closed(target);
     showAgreed();
   }).observe(list, { subtree: true, attributeFilter: ["data-status"] });
+  document.addEventListener("focusin", ({ target }) => (held = formOf(target)?.closest("article")));
   list.addEventListener("input", ({ target }) => {
     const form = formOf(target);
     if (form) keep(form);

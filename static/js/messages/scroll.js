@@ -104,19 +104,40 @@ async function toMoment(moment) {
 }
 
 /**
- * Changes the list and keeps the place: the end, or what is in view. An open question under the pointer or with the focus
- * stays where it is, so that a press reaches the button that it was aimed at.
+ * Changes the list and keeps the place: the end, or the line at the upper edge if `moves`. An open question under the
+ * pointer or with the focus stays where it is, so that a press reaches the button that it was aimed at.
  */
-export function keepPlace(change) {
+export function keepPlace(change, { moves = true } = {}) {
   const question = questionInUse();
-  const top = question?.getBoundingClientRect().top;
+  const edge = following || !moves ? [] : atEdge();
+  const held = (question ? [question, ...edge] : edge).map((each) => ({
+    each,
+    top: topOf(each),
+    text: each.textContent,
+  }));
+  // Browsers that keep the line themselves give up where the margins of its message change, as below a removed one.
+  const holds = held.length > 0 && !log.classList.contains("holding");
+  if (holds) log.classList.add("holding");
   change();
-  if (question?.isConnected && isOpen(question)) {
-    log.scrollTop += question.getBoundingClientRect().top - top;
-    if (distance() > NEAR) leave();
-  }
+  const there = held.filter(({ each }) => each.checkVisibility() && (each !== question || isOpen(each)));
+  const line = there.find(({ each, text }) => each === question || each.textContent === text) ?? there[0];
+  if (line) lastTop = log.scrollTop += topOf(line.each) - line.top;
+  if (line && line.each === question && distance() > NEAR) leave();
+  if (holds) log.classList.remove("holding");
   if (following) follow();
   else count();
+}
+
+const PIECES = "[data-body] > *, .plain, .tool, .question";
+
+/** Returns the first piece in view of the message at the upper edge, and of each after it. Its name may come and go. */
+function atEdge() {
+  const found = [];
+  for (let next = firstVisible(); next && topOf(next) < log.clientHeight; next = next.nextElementSibling) {
+    const pieces = next.dataset.sequence ? [...next.querySelectorAll(PIECES)] : [];
+    found.push(pieces.find((each) => topOf(each) + each.offsetHeight > 0) ?? next);
+  }
+  return found;
 }
 
 let pointedAt = null;

@@ -35,17 +35,37 @@ function guardUnsaved() {
   addEventListener("beforeunload", (event) => changed.size && event.preventDefault());
 }
 
-/** Applies a choice at once. */
+/** Applies a choice at once. One that could not be stored gives way to the stored one, unless the user has chosen again. */
 function connectPreferences(form, said) {
-  form.addEventListener("change", async ({ target }) => {
-    if (target.name === "notify" && !(await notifications.mayChange())) return;
-    const value = target.type === "checkbox" && !target.checked ? "no" : target.value;
-    if (target.name === "theme") document.dispatchEvent(new CustomEvent("parley:theme", { detail: value }));
-    const problem = await preferences.keep({ [target.name]: value }, said.notSaved);
-    if (!problem && target.name === "language") return location.reload(); // the page itself changes its language
+  const stored = new Map([...form.elements].map(({ name }) => [name, valueOf(form, name)]));
+  form.addEventListener("change", async ({ target: { name } }) => {
+    if (name === "notify" && !(await notifications.mayChange())) return;
+    const value = valueOf(form, name);
+    showTheme(name, value);
+    const problem = await preferences.keep({ [name]: value }, said.notSaved);
+    if (!problem) stored.set(name, value);
+    else if (valueOf(form, name) === value) {
+      choose(form, name, stored.get(name));
+      showTheme(name, stored.get(name));
+    }
+    if (!problem && name === "language") return location.reload(); // the page itself changes its language
     toasts.toast(problem || said.saved);
-    if (!problem && target.name === "notify") await notifications.changed();
+    if (!problem && name === "notify") await notifications.changed();
   });
+}
+
+function showTheme(name, value) {
+  if (name === "theme") document.dispatchEvent(new CustomEvent("parley:theme", { detail: value }));
+}
+
+function valueOf(form, name) {
+  return new FormData(form).get(name) ?? "no";
+}
+
+function choose(form, name, value) {
+  for (const field of [...form.elements].filter((each) => each.name === name))
+    if (["radio", "checkbox"].includes(field.type)) field.checked = field.value === value;
+    else field.value = value;
 }
 
 /** A new API token and new recovery codes are shown once, with a button to copy them. */

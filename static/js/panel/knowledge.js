@@ -18,8 +18,9 @@ async function choose(box) {
   const single = boxes().filter(({ dataset, checked }) => dataset.knowledge !== ALL && checked);
   const knowledge = isAll && box.checked ? [ALL] : isAll ? [] : single.map(({ dataset }) => dataset.knowledge);
   asking += 1;
-  await insist(() => live.request({ type: "configure", knowledge }));
+  const done = await insist(() => live.request({ type: "configure", knowledge }));
   asking -= 1;
+  if (!done) follow();
 }
 
 export function connect() {

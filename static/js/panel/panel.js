@@ -89,8 +89,10 @@ async function fetchAbout() {
 function show(html) {
   const fresh = parse(html);
   const written = prompt.keep(fresh);
+  const hadFocus = body.contains(document.activeElement);
   patchChildren(body, fresh);
   prompt.follow(written);
+  if (hadFocus && document.activeElement === document.body) panel.focus({ preventScroll: true });
   knowledge.follow();
   dress(body);
   localise(body);

@@ -2,7 +2,7 @@
 import * as editing from "../messages/editing.js";
 import { live, page } from "../messages/session.js";
 import { keepInTab, keptInTab } from "../net/storage.js";
-import { on } from "../ui/commands.js";
+import { on, TOUCH } from "../ui/commands.js";
 import * as clash from "../ui/conflict_form.js";
 import { words } from "../ui/i18n.js";
 import { connectAll } from "../ui/late.js";
@@ -109,6 +109,8 @@ function show(state) {
   at("prompt-state").textContent = state;
   if (isChanged()) editing.begin(OF, at("prompt"));
   else editing.end(OF);
+  const isDone = !isChanged() && ["prompt-save", "prompt-undo"].includes(document.activeElement?.id);
+  if (isDone) at(TOUCH.matches ? "panel" : "prompt").focus({ preventScroll: true }); // the button is about to be hidden
   for (const id of ["prompt-save", "prompt-undo"]) at(id).hidden = !isChanged() || clash.isOpen(at("prompt-clash"));
 }
 

@@ -23,8 +23,10 @@ export function tab({ body, address, query, stirs, draw }) {
     const html = await textAt(`${address}?${new URLSearchParams(query())}`);
     if (mine !== asked) return;
     took = performance.now() - began;
+    const hadFocus = body.contains(document.activeElement);
     if (html !== null) draw(html);
     else if (!body.querySelector("section")) body.textContent = words.panelLost;
+    if (hadFocus && document.activeElement === document.body) body.closest("aside").focus({ preventScroll: true });
   }
 
   function stir(op) {

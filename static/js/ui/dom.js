@@ -28,13 +28,14 @@ const sprite = () => document.querySelector("svg.icon use[href]").getAttribute("
 /** Returns a copy of the content of the template with this id. */
 export const copyOf = (id) => document.getElementById(id).content.firstElementChild.cloneNode(true);
 
-/** Opens a dialog, and removes it when it closes; resolves to its `returnValue`. */
+/** Opens a dialog, and removes it when it closes; resolves to its `returnValue`. What had the focus before may have gone. */
 export function answerOf(dialog) {
   document.body.append(dialog);
   dialog.showModal();
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => {
       dialog.remove();
+      if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
       resolve(dialog.returnValue);
     });
   });

@@ -1,11 +1,12 @@
 // Toasts: short messages about the last action, often with Undo. They stay while the user looks at them.
+import { TOUCH } from "./commands.js";
 import { copyOf, make } from "./dom.js";
 
 const LOOK = 5;
 const DECIDE = 10;
 const MOST = 4;
 const region = document.getElementById("toasts");
-let before = null;
+let before = null; // what had the focus before a toast had it
 
 /** Shows `text` for some seconds, with an optional action. Returns a function that removes it. */
 export function toast(text, { action = null, seconds = action ? DECIDE : LOOK } = {}) {
@@ -65,7 +66,13 @@ function leave(element) {
   lives.get(element)?.abort();
   const hadFocus = element.contains(document.activeElement);
   element.remove();
-  if (hadFocus) (region.querySelector("button") ?? before)?.focus?.();
+  if (hadFocus) (region.querySelector("button") ?? wayBack())?.focus({ preventScroll: true });
+}
+
+/** Returns what had the focus before, or what is there instead; on phones not the field, which opens the keyboard. */
+function wayBack() {
+  const ways = [before, TOUCH.matches ? null : document.getElementById("text"), document.getElementById("main")];
+  return ways.find((way) => way?.isConnected && way.checkVisibility());
 }
 
 /** A modal dialog makes the rest of the page inert: while one is open, toasts are inside it. */
@@ -83,7 +90,6 @@ export function connect() {
     (event) => {
       if (event.key === "F8" && region.lastElementChild) {
         event.preventDefault();
-        if (!region.contains(document.activeElement)) before = document.activeElement;
         region.lastElementChild.querySelector("button").focus();
       } else if (event.key === "Escape" && region.contains(event.target)) {
         event.stopPropagation();
@@ -93,6 +99,9 @@ export function connect() {
     },
     true,
   );
+  region?.addEventListener("focusin", ({ relatedTarget }) => {
+    if (!region.contains(relatedTarget)) before = relatedTarget;
+  });
   // Messages that the server rendered with the page disappear like the others.
   for (const element of region?.children ?? []) watch(element, element.querySelector("form") ? DECIDE : LOOK);
 }
