@@ -26,7 +26,7 @@ let timer = 0;
 let due = 0;
 let before = null;
 
-/** Opens the search with a text, or the one that is selected on the page; `typed` is one that the user goes on with. */
+/** Opens the search with a text, or the one that is selected on the page; `typed` is what the user has begun to type. */
 export function open(text, typed) {
   const chosen = typed || text || String(getSelection()).trim().split("\n")[0].slice(0, 100);
   if (!panel.isConnected) {
