@@ -176,6 +176,21 @@ def test_session_has_twenty_schedules_at_most(session: Session, ana: User) -> No
     assert code_of(lambda: schedules.restore(**whose)) == "invalid"
 
 
+def test_user_has_a_limit_of_schedules_in_all_sessions(
+    session: Session, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UI-24: those of one user that are due at a moment would delay the others'."""
+    monkeypatch.setattr(schedules, "MOST_OF_USER", 2)
+    others = create_session(owner=ana)
+    rows = [added(session, ana), added(others, ana)]
+    assert code_of(lambda: added(others, ana)) == "invalid"
+    added(create_session(owner=bo), bo)
+    whose: dict[str, Any] = {"author": ana, "session_id": session.pk, "schedule_id": rows[0].pk}
+    schedules.remove(**whose)
+    added(others, ana)
+    assert code_of(lambda: schedules.restore(**whose)) == "invalid"
+
+
 def test_removed_schedule_sends_nothing_and_comes_back_as_it_was(session: Session, ana: User) -> None:
     """UI-24: Undo."""
     on, off = due(added(session, ana)), added(session, ana)

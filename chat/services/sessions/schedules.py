@@ -25,6 +25,8 @@ from chat.services.transaction import SessionTransaction
 # The most schedules of a session, and the most removed ones that can be restored.
 MOST = 20
 MOST_REMOVED = 20
+# The most of a user in all sessions: those that are due at one moment delay the others'.
+MOST_OF_USER = 200
 
 
 @limited("changes", by="author")
@@ -34,7 +36,7 @@ def add(*, author: User, session_id: str, text: str, cron: str, zone: str, is_on
     session, _role = session_to_schedule(author, session_id)
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
-    _require_room(session)
+    _require_room(session, author.pk)
     row = Schedule(session=session, owner=author, is_on=is_on)
     _set(row, text=text, cron=cron, zone=zone)
     row.next_at = _next(row) if is_on else None
@@ -105,7 +107,7 @@ def restore(*, author: User, session_id: str, schedule_id: str) -> Schedule:
     if row.removed_at is None:
         return row
     tx.require_active()
-    _require_room(row.session)
+    _require_room(row.session, row.owner_id)
     row.removed_at = None
     row.next_at = _next(row) if row.is_on else None
     row.save()
@@ -194,9 +196,13 @@ def _require_seen(row: Schedule, seen: Collection[int] | None) -> None:
         raise ServiceError("stale", _("This schedule was changed in the meantime."), revision=row.revision)
 
 
-def _require_room(session: Session) -> None:
-    if Schedule.objects.filter(session=session, removed_at=None).count() >= MOST:
+def _require_room(session: Session, owner_id: int | None) -> None:
+    kept = Schedule.objects.filter(removed_at=None)
+    if kept.filter(session=session).count() >= MOST:
         raise Invalid(_("A session can have up to %(count)d schedules. Delete one first.") % {"count": MOST})
+    if kept.filter(owner=owner_id).count() >= MOST_OF_USER:
+        message = _("A user can have up to %(count)d schedules in all sessions. Delete one first.")
+        raise Invalid(message % {"count": MOST_OF_USER})
 
 
 def _set(row: Schedule, *, text: str, cron: str, zone: str) -> None:
