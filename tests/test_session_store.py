@@ -89,7 +89,7 @@ def test_signing_out_elsewhere_costs_the_same_whoever_else_is_signed_in(
         LoginSession(session_key=hash_key(f"{number}"), user=bo, session_data="unreadable", expire_date=timezone.now())
         for number in range(others)
     )
-    with django_assert_num_queries(5):  # a savepoint and its release, the keys, the deletion, the event
+    with django_assert_num_queries(6):  # a savepoint and its release, sign-in links, the keys, the deletion, the event
         assert accounts.sign_out_elsewhere(user=ana, keep=key_of(kept)) == 1
     assert (kept.get("/").status_code, ended.get("/").status_code) == (200, 302)
     assert LoginSession.objects.filter(user=bo).count() == others

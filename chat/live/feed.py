@@ -56,7 +56,6 @@ from chat.session_snapshot import SessionSnapshot
 from chat.snapshots import MessageSnapshot
 
 logger = logging.getLogger(__name__)
-
 SUBSCRIBE_TIMEOUT = 2.0
 
 
@@ -189,8 +188,6 @@ class Feed:
                 self._audience.tell_pages({"op": "files"})
             case CompactionEnded():
                 self._audience.show(lambda: compacted_frame(event))
-            case AccessChanged():  # the hub checks the access of all viewers
-                self._audience.tell_pages({"op": "people"})
             case MessageChanged():
                 self._message_changed(event, event.message)
             case MessageRemoved():
@@ -204,8 +201,8 @@ class Feed:
                 self._tell_events(event)
                 self._audience.show(lambda: context_frame(event.revision, event.included, event.places), event.revision)
                 self._reached(event.revision)
-            case SessionChanged():
-                raise AssertionError("SessionChanged is handled with its row")
+            case SessionChanged() | AccessChanged():
+                pass  # the one is handled with its row; for the other the hub checks the access of all viewers
 
     def _message_changed(
         self, event: MessageChanged, message: MessageSnapshot | None, drawn: dict[str, Json] | None = None
@@ -291,6 +288,9 @@ class Feed:
         editors = self.people.editors.shown
         self._audience.tell_events(editors_event(editors))
         self._audience.show(lambda: editors_frame(editors))
+
+    def tell_people(self) -> None:
+        self._audience.tell_pages({"op": "people"})  # they read again who has access
 
     def beat(self, revision: int) -> None:
         """Recover what may be lost: the last event (LIVE-02), and the last words of a text that has paused."""

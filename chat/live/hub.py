@@ -291,7 +291,7 @@ class Hub:
                 events = [decode(event) for event in message["events"]]
                 feed.receive(events, message.get("head"))
                 if any(isinstance(event, AccessChanged) for event in events):
-                    self._check_access_soon([feed])
+                    self._check_access_soon(feed)
 
     # -- the beacon -------------------------------------------------------------------------------------------------
 
@@ -342,9 +342,14 @@ class Hub:
         await self._check_access(feeds)
         await self._check_credentials(subscribers)
 
-    def _check_access_soon(self, feeds: list[Feed]) -> None:
-        """Check the access to sessions in a task, without delaying the stream."""
-        self._spawn(self._or_log(self._check_access(feeds)))
+    def _check_access_soon(self, feed: Feed) -> None:
+        """Check the access to a session in a task, without delaying the stream, then tell the pages that keep it."""
+
+        async def check() -> None:
+            await self._check_access([feed])
+            feed.tell_people()
+
+        self._spawn(self._or_log(check()))
 
     async def _or_log(self, check: Coroutine[Any, Any, None]) -> None:
         try:

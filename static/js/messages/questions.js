@@ -249,7 +249,9 @@ function connectDrafts() {
     for (const { target } of records) if (!target.matches("[data-status=waiting]")) closed(target);
     showAgreed();
   }).observe(list, { subtree: true, attributeFilter: ["data-status"] });
-  document.addEventListener("focusin", ({ target }) => (held = formOf(target)?.closest("article")));
+  const hold = (element) => (held = formOf(element)?.closest("article"));
+  hold(document.activeElement); // it may have had the focus before this script was there
+  document.addEventListener("focusin", ({ target }) => hold(target));
   list.addEventListener("input", ({ target }) => {
     const form = formOf(target);
     if (form) keep(form);

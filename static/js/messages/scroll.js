@@ -120,7 +120,9 @@ export function keepPlace(change, { moves = true } = {}) {
   if (holds) log.classList.add("holding");
   change();
   const there = held.filter(({ each }) => each.checkVisibility() && (each !== question || isOpen(each)));
-  const line = there.find(({ each, text }) => each === question || each.textContent === text) ?? there[0];
+  // One with another text may be another block in the same element, as at the end of a stream.
+  const isSame = ({ each, text }) => each === question || each.textContent === text;
+  const line = there.find(isSame) ?? there.find(({ each, text }) => each.textContent.startsWith(text));
   if (line) lastTop = log.scrollTop += topOf(line.each) - line.top;
   if (line && line.each === question && distance() > NEAR) leave();
   if (holds) log.classList.remove("holding");
