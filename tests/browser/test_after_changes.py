@@ -138,6 +138,7 @@ async def test_panel_counts_what_a_question_has_used(ana: Person, model: WireSer
     call = openai.tool_call(0, "call_1", "confirmation", json.dumps({"question": "Sure?", "confirm": "Yes"}))
     asking = openai.sse(openai.role(), *call, openai.finish("tool_calls"), openai.usage(654, 32))
     model.script(reply("Hello"), Reply(asking))
+    await expect(panel.get_by_text("No requests yet.")).to_be_visible()  # it takes the focus when it opens
     await ana.say("Hi")
     await expect(panel.locator(".usage-figures")).to_contain_text("11")
     await ana.say("Go")
