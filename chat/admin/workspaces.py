@@ -15,7 +15,6 @@ from chat.admin.base import GuardedDeletion, time_column
 from chat.admin.permissions import StaffRequest
 from chat.models import Membership, Session, User, Workspace
 from chat.services.people import staff, workspace_invitations
-from chat.services.people.invitation_links import end_links_to_shared
 from chat.services.people.security_log import Kind, record
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ class MembershipLogging(ModelAdmin):  # type: ignore[type-arg]  # only its stub 
             for row in rows:
                 record(kind, actor=request.user, person=row.user_id, target=row.workspace)
         for row in formset.deleted_objects:
-            workspace_invitations.end_all(author=request.user, workspace=row.workspace)
-            end_links_to_shared(author=request.user, workspace_id=row.workspace_id, user_id=row.user_id)
+            workspace_invitations.end_known_links(author=request.user, workspace=row.workspace, user_id=row.user_id)
 
 
 class WorkspacesInline(MembershipRows, UserInline):

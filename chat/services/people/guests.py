@@ -14,7 +14,6 @@ from chat.errors import NoSuchWorkspace, ServiceError
 from chat.models import Membership, Share, User, Workspace
 from chat.permissions import Permission
 from chat.services.people import workspace_invitations
-from chat.services.people.invitation_links import end_links_to_shared
 from chat.services.people.security_log import Kind, record
 from chat.services.transaction import notify_access_changed
 
@@ -84,8 +83,7 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> None:
     guest = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST).first()
     if guest is None:
         raise ServiceError("not_a_guest", _("This user is no longer a guest of the workspace."))
-    end_links_to_shared(author=author, workspace_id=workspace_id, user_id=user_id)
+    workspace_invitations.end_known_links(author=author, workspace=guest.workspace, user_id=user_id)
     Share.objects.filter(session__workspace=workspace_id, user=user_id).delete()
     guest.delete()
-    workspace_invitations.end_all(author=author, workspace=guest.workspace)
     record(Kind.MEMBER_REMOVED, actor=author, person=user_id, target=Workspace(pk=workspace_id))

@@ -13,7 +13,6 @@ from chat.errors import Forbidden, Invalid, ServiceError
 from chat.models import Membership, User, Workspace
 from chat.permissions import Permission
 from chat.services.people import guests, workspace_invitations
-from chat.services.people.invitation_links import end_links_to_shared
 from chat.services.people.security_log import Kind, record
 from chat.services.transaction import notify_access_changed
 
@@ -77,8 +76,7 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> Removed:
         return Removed(membership.user, "")
     if user_id != author.pk:
         _require_rank(mine, membership.role)
-        workspace_invitations.end_all(author=author, workspace=membership.workspace)
-        end_links_to_shared(author=author, workspace_id=workspace_id, user_id=user_id)
+        workspace_invitations.end_known_links(author=author, workspace=membership.workspace, user_id=user_id)
     _keep_an_owner(membership)
     undo = signing.dumps([workspace_id, user_id, membership.role], salt=SALT)
     membership.delete()

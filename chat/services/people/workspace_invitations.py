@@ -12,7 +12,7 @@ from chat.errors import ServiceError
 from chat.limits.rates import limited
 from chat.models import Membership, User, Workspace, WorkspaceInvitation
 from chat.permissions import Permission, roles_with
-from chat.services.people.invitation_links import new_link
+from chat.services.people.invitation_links import end_links_to_shared, new_link
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
 from chat.services.transaction import notify_access_changed
@@ -64,8 +64,17 @@ def revoke_invitations(*, author: User, workspace_id: int) -> None:
     end_all(author=author, workspace=workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id))
 
 
+def end_known_links(*, author: User, workspace: Workspace, user_id: int) -> None:
+    """End the links that someone who is removed from a workspace may know: to it, and to sessions shared with them.
+
+    In the caller's transaction, before the shares are deleted.
+    """
+    end_all(author=author, workspace=workspace)
+    end_links_to_shared(author=author, workspace_id=workspace.pk, user_id=user_id)
+
+
 def end_all(*, author: User, workspace: Workspace) -> None:
-    """End all links of a workspace, in the caller's transaction: someone who was removed may know one."""
+    """End all links of a workspace, in the caller's transaction."""
     count = WorkspaceInvitation.objects.filter(workspace=workspace).delete()[0]
     if count:
         record(Kind.INVITATION_ENDED, actor=author, target=workspace, count=count)
