@@ -51,7 +51,7 @@ class Provider(Protocol):
         """The name under which it is configured ("anthropic")."""
 
     def prepare(self) -> None:
-        """Load what the first request needs, so that it does not wait for it. From any thread, which it blocks."""
+        """Load what the first request needs, so that it need not wait. Blocks; may be called from any thread."""
 
     def stream(self, request: Request) -> AsyncIterator[ProviderEvent]:
         """Ask the model; end with ResponseDone. Raises ProviderError. Cancelling it closes the connection."""

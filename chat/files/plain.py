@@ -30,7 +30,7 @@ def read(data: bytes) -> Contents:
 
 
 def is_named_as_text(name: str) -> bool:
-    """Return whether a file's name says that it is text, and so an error should say why it is not."""
+    """Return whether a file's name has the extension of a text format."""
     return (guess_type(name)[0] or "").startswith("text/")
 
 

@@ -1,7 +1,7 @@
 """Reading whole sessions at once, as for the next request to a model: one at a time for each user.
 
-That of a session with tens of thousands of messages takes a core for seconds, and a hundred megabytes. Many at once, of
-one user, would keep the server from everyone.
+Reading a session of tens of thousands of messages uses a core for seconds, and a hundred megabytes. Many such requests
+of one user at once would make the server unusable for others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _places = OnePerPerson()
 def reading_whole(user: User) -> Iterator[None]:
     """Wait until no other request of the user reads a whole session. Raises RateLimited if too many wait.
 
-    Access is asked for after the wait: it may end in the meantime.
+    Check the access inside: it may end during the wait.
     """
     with ExitStack() as stack:
         try:

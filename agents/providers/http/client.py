@@ -119,14 +119,14 @@ class SdkProvider(abc.ABC, Generic[Client]):
 
     @property
     def client(self) -> Client:
-        with self._making:  # prepare() runs in a thread, while turns of before the start go on
+        with self._making:  # prepare() runs in a thread, while turns may have resumed on the event loop
             if self._client is None:
                 self._client = self._make_client()
             return self._client
 
     def prepare(self) -> None:
-        """Read the trusted certificates and load the SDK's module of the call: 50 ms that would stop the event loop."""
-        # An address that is none, or certificates that cannot be read: the first request says so.
+        """Read the trusted certificates and import the SDK's call. On the event loop, this would block it for 50 ms."""
+        # If the address is invalid or the certificates cannot be read, the first request reports it.
         with suppress(ValueError, httpx2.InvalidURL, OSError):
             self._call(self.dialect)
 

@@ -83,7 +83,7 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
         return cast(Callable[..., Opening], calls.with_streaming_response.create)
 
     def _open(self, body: Json, dialect: Dialect) -> Opening:
-        # As extra_body nothing is walked and checked that the SDK would send as it is (1 ms per 30 messages).
+        # The SDK sends extra_body as it is, without checks, which take 1 ms per 30 messages.
         rest = {name: value for name, value in body.items() if name != "model"}
         needed: Json = {} if dialect.responses else {"messages": []}
         return self._call(dialect)(model=body["model"], **needed, stream=True, extra_body=rest)
